@@ -326,7 +326,7 @@ ParameterFacts PlacementFacts::describeParameter(StringRef logicalName) {
       if (auto name = function.getResultAttrOfType<FlatSymbolRefAttr>(i, train::kGradientAttr);
           name && name.getAttr() == symbol)
         add("gradient as it is made to accumulated gradient",
-            plan::addGroupSum(function.getResultAttrOfType<plan::LayoutAttr>(i, plan::kLayoutAttr), module), gradient,
+            plan::addReplicaSum(function.getResultAttrOfType<plan::LayoutAttr>(i, plan::kLayoutAttr), module), gradient,
             accumulationSteps);
     if (gradient)
       add("accumulated gradient to master copy", gradient, master, 1);

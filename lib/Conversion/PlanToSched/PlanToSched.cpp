@@ -327,7 +327,7 @@ private:
       if (failed(lowering.provide(value, user)))
         return failure();
       Value part = lowering.mapping.lookup(value);
-      LayoutAttr made = plan::addGroupSum(plan::getLayout(value), getOperation());
+      LayoutAttr made = plan::addReplicaSum(plan::getLayout(value), getOperation());
       if (!plan::haveSameParts(made, resource.getLayout(), mesh)) {
         FailureOr<Value> moved =
             lowering.reshardPart(user, part, resource.getGlobalTensorType(), made, resource.getLayout());

@@ -120,7 +120,7 @@ LogicalResult Resources::declareOthers() {
     if (!type || !layout)
       return function.emitError("result ") << result << " has no layout";
     if (kind == ResourceKind::loss)
-      layout = plan::addGroupSum(layout, module);
+      layout = plan::addReplicaSum(layout, module);
     return declare(function.getLoc(), kind, name, type, layout);
   };
 

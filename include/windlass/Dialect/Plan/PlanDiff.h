@@ -17,9 +17,9 @@ struct FieldDifference {
 /// Differences that one or more operators or parameters have in common: their names differ only in the number of the
 /// layer.
 struct PlanDifference {
-  /// "plan", "settings", "mesh", "parameters", or "@" and a function.
+  /// The section: "plan", "settings", "mesh", "parameters", or "@" and a function.
   std::string section;
-  /// The names in the order of the file; empty for what a plan has once.
+  /// The names in the order of the file; empty for a field that a plan has once.
   std::vector<std::string> names;
   std::vector<FieldDifference> fields;
   /// Returns the names as one: "transformer.h.{0-11}.mlp.matmul.0"; empty where there are none.

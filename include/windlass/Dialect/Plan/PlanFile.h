@@ -17,9 +17,9 @@ namespace windlass::plan {
 
 /// The settings that are compiled into a program besides the plan itself; another value gives another program.
 struct ProgramSettings {
-  /// Bound symbolic dimensions.
+  /// The bound symbolic dimensions.
   std::map<std::string, int64_t> dims;
-  /// The graph's output that is the loss; empty where it is still to be found.
+  /// The output of the graph that is the loss; empty while it is not found.
   std::string loss;
   std::string optimizer = "adamw";
   std::string precision = "f32";
@@ -30,7 +30,7 @@ struct ProgramSettings {
 };
 
 struct PlanSettings : ProgramSettings {
-  /// Logical names, sorted.
+  /// The logical names of the parameters that train, sorted.
   std::vector<std::string> trainable;
   std::vector<std::string> noDecay;
   /// The pins with which the user fixed parts of the plan (`--pin`), sorted.
@@ -51,18 +51,18 @@ struct PlannedOp {
 };
 
 struct PlannedFunction {
-  /// Layouts, without those of gradients, which their weight's row has.
+  /// The layouts of arguments and results, without those of gradients, which are in their weight's row.
   std::vector<std::string> arguments, results;
-  /// By id.
+  /// The operators by id.
   std::map<std::string, PlannedOp> operators;
-  /// Ids of operators that split nothing and whose results are whole; sorted.
+  /// The ids of operators that split nothing and whose results are whole, sorted.
   std::vector<std::string> whole;
 };
 
 /// The layouts of the three copies of a parameter; optimizer state has the layout of its weight's master and no row.
 struct PlannedParameter {
   std::string compute, master;
-  /// Empty for parameters without a gradient.
+  /// The layout of the gradient; empty for a parameter without one.
   std::string gradient;
 };
 
@@ -74,9 +74,9 @@ struct PlanClaims {
   std::optional<int64_t> boundNanoseconds;
   /// The bytes per device: of the arenas, and of the largest set of values in them that are live at one time.
   int64_t arenaBytes = 0, peakBytes = 0;
-  /// SHA-256, in hex, of the file of certificates that proves the bound, and of the plan that the claims are about.
+  /// The SHA-256, in hex, of the file of certificates that proves the bound, and of the plan that the claims are about.
   std::string certificateHash, planHash;
-  /// SHA-256, in hex, of the profile that costs come from; empty where they come from the analytic model.
+  /// The SHA-256, in hex, of the profile that costs come from; empty where they come from the analytic model.
   std::string profileHash;
 };
 
@@ -88,7 +88,7 @@ struct MeshAxis {
 
 struct PlanFile {
   static constexpr int64_t kVersion = 7;
-  /// A larger file is not read.
+  /// The most bytes of a file; a larger one is not read.
   static constexpr int64_t kMostBytes = int64_t(256) << 20;
 
   Cluster cluster;
@@ -102,12 +102,12 @@ struct PlanFile {
   int64_t replicas = 1, accumulationSteps = 1;
   int64_t bucketBytes = 0;
   int64_t prefetchBytes = 0;
-  /// Bytes per device that the user allowed; 0: the device's memory in the cluster.
+  /// The bytes per device that the user allowed; 0: the device's memory in the cluster.
   int64_t memoryLimit = 0;
   std::map<std::string, PlannedFunction> functions;
-  /// By block: the label of what is recomputed of it in the backward pass; "kept": nothing.
+  /// The labels of the blocks by their names: what the backward pass recomputes of each; "kept": nothing.
   std::map<std::string, std::string> segments;
-  /// By logical name.
+  /// The parameters by logical name.
   std::map<std::string, PlannedParameter> parameters;
   /// The claims of a plan that the search found and nobody has edited.
   std::optional<PlanClaims> claims;

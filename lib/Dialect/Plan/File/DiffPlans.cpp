@@ -147,7 +147,7 @@ void diffRows(Differ &differ, const std::map<std::string, Row> &before, const st
   }
 }
 
-/// By position.
+/// Compares two lists by position.
 void diffLists(Differ &differ, llvm::StringRef field, const std::vector<std::string> &before,
                const std::vector<std::string> &after) {
   for (size_t i = 0; i < std::max(before.size(), after.size()); ++i)
@@ -221,7 +221,7 @@ std::vector<PlanDifference> plan::diffPlans(const PlanFile &before, const PlanFi
   auto toText = [](int64_t limit) { return limit > 0 ? std::to_string(limit) : std::string(); };
   differ.add("", "memory_limit_bytes", toText(before.memoryLimit), toText(after.memoryLimit));
   differ.add("", "prefetch_bytes", std::to_string(before.prefetchBytes), std::to_string(after.prefetchBytes));
-  // What one of them does not claim is no difference in what it says.
+  // A claim that one of the plans lacks is no difference in what they say.
   if (before.claims && after.claims) {
     differ.begin("claims");
     auto compare = [&](const char *field, int64_t PlanClaims::*claim) {
@@ -275,7 +275,7 @@ std::vector<PlanDifference> plan::diffPlans(const PlanFile &before, const PlanFi
 /// layers, their first part.
 static std::string findGroup(llvm::StringRef id) {
   id.consume_front("update/");
-  // What follows an operator's ordinal is its adjoint or another part of it, and the ordinal no layer.
+  // The text behind an operator's ordinal names its adjoint or another part of it; the ordinal is no layer.
   for (llvm::StringRef part : {".grad", ".stash", ".again", ".recompute", ".share", ".split", ".partial"}) {
     size_t at = id.find(part), end = at + part.size();
     if (at != llvm::StringRef::npos && (end == id.size() || id[end] == '.'))

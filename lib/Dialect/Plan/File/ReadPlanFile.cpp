@@ -30,7 +30,7 @@ public:
                                  (version < PlanFile::kVersion ? "an older" : "a newer") +
                                  " windlass, but this one reads version " + Twine(PlanFile::kVersion) +
                                  ": plan again with this one (windlass plan MODEL --cluster C -o plan.json)");
-    // What else another version says does not matter.
+    // The rest of a file of another version is not read.
     if (reader.failed())
       return keep(reader);
     plan.bucketBytes = reader.getInteger("bucket_bytes", 1, kMax);

@@ -20,8 +20,8 @@ static Array toArray(const std::vector<std::string> &texts) {
 
 namespace {
 
-/// Objects over several lines, their small members on one line each. Strings of the model may hold bytes that are no
-/// UTF-8; they are replaced as JSON needs.
+/// Writes objects over several lines, with each small member on one line. Strings of the model may hold bytes that are
+/// no UTF-8, which are replaced as JSON requires.
 class Writer {
 public:
   std::string text;

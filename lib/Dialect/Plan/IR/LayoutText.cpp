@@ -1,4 +1,4 @@
-// Layouts as people write them: "[8:batch, 3*64] sum(data) on host", "[257] flat(data)".
+// Layouts as text: "[8:batch, 3*64] sum(data) on host", "[257] flat(data)".
 #include "windlass/Dialect/Plan/IR/PlanText.h"
 #include "windlass/Support/Flags.h"
 #include "windlass/Support/Printable.h"

@@ -15,7 +15,8 @@ using namespace windlass::plan;
 
 namespace {
 
-/// SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014): equal on every machine.
+/// A generator of SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014), equal on every
+/// machine.
 class Random {
 public:
   explicit Random(uint64_t seed) : state(seed) {}
@@ -50,7 +51,7 @@ struct ApplyRandomPlan : windlass::plan::impl::ApplyRandomPlanBase<ApplyRandomPl
     if (ranks < 1 || ranks > 4096)
       return module.emitError("cannot plan for ") << int64_t(ranks) << " ranks: use between 1 and 4096";
     makeMesh();
-    // Weights lie anyhow; their gradients' layouts need to know how the gradients are made.
+    // Weights have any layout; the layouts of their gradients depend on how the gradients are made.
     for (auto parameter : module.getOps<train::ParameterOp>()) {
       if (parameter.getRole() == train::Role::state)
         continue;
@@ -113,7 +114,7 @@ struct ApplyRandomPlan : windlass::plan::impl::ApplyRandomPlanBase<ApplyRandomPl
     }
     mesh = MeshAttr::get(context, axes);
     module->setAttr(kMeshAttr, mesh);
-    // Small buckets, so that there are several.
+    // Small buckets give several of them.
     module->setAttr(kBucketBytesAttr, IntegerAttr::get(IntegerType::get(context, 64), 1 << (8 + random.below(16))));
     module->setAttr(kPrefetchBytesAttr, IntegerAttr::get(IntegerType::get(context, 64), 1 << random.below(20)));
   }
@@ -134,8 +135,8 @@ struct ApplyRandomPlan : windlass::plan::impl::ApplyRandomPlanBase<ApplyRandomPl
     return axes;
   }
 
-  /// A layout of reduced values: dims taken apart into up to two factors, each axis on one of them or on none, or one
-  /// of those that make ranges of what is left.
+  /// Makes a layout of reduced values: dims are taken apart into up to two factors, and each axis is on one of them, on
+  /// none, or one of those that cut the rest into ranges.
   LayoutAttr makeLayout(RankedTensorType type, Axes axes, bool mayBeFlat = false) {
     MLIRContext *context = &getContext();
     SmallVector<SmallVector<std::pair<int64_t, Axes>>> dims;
@@ -179,7 +180,7 @@ struct ApplyRandomPlan : windlass::plan::impl::ApplyRandomPlanBase<ApplyRandomPl
     return LayoutAttr::get(context, layouts, flat, {}, MemoryKind::device);
   }
 
-  /// A layout to which a value can be brought from `made`: any, and some of what is partial may stay so.
+  /// Makes a layout to which a value can be brought from `made`: any layout, which may keep some of the partial sums.
   LayoutAttr makeReachable(RankedTensorType type, LayoutAttr made, Axes axes, bool mayBeFlat = false) {
     SmallVector<UnreducedAttr> kept;
     for (UnreducedAttr unreduced : made.getUnreduced())
@@ -225,7 +226,7 @@ struct ApplyRandomPlan : windlass::plan::impl::ApplyRandomPlanBase<ApplyRandomPl
         layout = SymbolTable::lookupNearestSymbolFrom<train::ParameterOp>(function, name)
                      ->getAttrOfType<LayoutAttr>(kGradientLayoutAttr);
       else if (auto name = function.getArgAttrOfType<StringAttr>(i, train::kInputAttr)) {
-        // One layout of an input in all functions.
+        // An input has one layout in all functions.
         LayoutAttr &known = inputLayouts[name];
         if (!known)
           known = makeLayout(type, axesOf(getOperation().lookupSymbol<func::FuncOp>(train::kMicrobatchFunction)));
@@ -252,7 +253,7 @@ struct ApplyRandomPlan : windlass::plan::impl::ApplyRandomPlanBase<ApplyRandomPl
       auto name = function.getResultAttrOfType<FlatSymbolRefAttr>(i, train::kGradientAttr);
       if (!name)
         continue;
-      layout = addGroupSum(layout, getOperation());
+      layout = addReplicaSum(layout, getOperation());
       if (random.oneIn(2))
         layout = makeReachable(type, layout, allAxes(), true);
       SymbolTable::lookupNearestSymbolFrom<train::ParameterOp>(function, name)->setAttr(kGradientLayoutAttr, layout);
@@ -268,10 +269,10 @@ struct ApplyRandomPlan : windlass::plan::impl::ApplyRandomPlanBase<ApplyRandomPl
     FailureOr<OpLayouts> layouts = inferLayouts(&op, getOperandLayouts(&op), mesh);
     if (failed(layouts))
       return failure();
-    // Consumers find a value as it is made, or in any other layout.
+    // Consumers find a value in the layout in which it is made, or in any other one.
     bool isRead = llvm::isa<train::ReadOp>(op);
     for (auto [result, layout] : llvm::zip_equal(op.getResults(), layouts->results))
-      // Only what `@update` works on may be flat.
+      // Only values that `@update` works on may be flat.
       if (isRead || (random.oneIn(3) && llvm::isa<train::TrainOpInterface>(op)))
         layout = makeReachable(llvm::cast<RankedTensorType>(result.getType()), layout, axes,
                                op.getParentOfType<func::FuncOp>().getName() == train::kUpdateFunction);

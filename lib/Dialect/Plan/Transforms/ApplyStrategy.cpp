@@ -53,8 +53,9 @@ public:
   }
 
 private:
-  /// Plans `@microbatch`, which decides how weights are split among the model's ranks: as all its operators of the
-  /// forward pass want them. That changes what the operators read, so it is repeated until nothing changes.
+  /// Plans `@microbatch`, which decides how weights are split among the model's ranks: as all their readers in the
+  /// forward pass want them. A changed split changes what operators read, so planning is repeated until nothing
+  /// changes.
   LogicalResult planMicrobatch(func::FuncOp function) {
     const Seeds seeds = findSeeds(function);
     for (int round = 0; round < 4; ++round) {
@@ -84,7 +85,8 @@ private:
     return success();
   }
 
-  /// While one layer's largest weight is used, the next one of that size may come; so may its gradient go.
+  /// Sets the prefetch window to twice the largest weight that operators of repeated blocks gather: while one is used,
+  /// the next of that size may be gathered, and its gradient scattered.
   void setPrefetch(func::FuncOp microbatch) {
     SymbolTable symbols(module);
     int64_t largest = 0, largestRepeated = 0;
@@ -210,8 +212,8 @@ private:
     return success();
   }
 
-  /// The result of `@init`, `@update` and `@evaluate` is whole. Those of `@microbatch` stay partial sums, so that
-  /// gradients and losses are reduced once a step; gradients are split as their weights are.
+  /// Sets the layouts of results. The results of `@init`, `@update` and `@evaluate` are whole. Those of `@microbatch`
+  /// stay partial sums, so that gradients and losses are reduced once a step; gradients are split as their weights are.
   LogicalResult layOutResults(func::FuncOp function) {
     bool isMicrobatch = function.getName() == train::kMicrobatchFunction;
     SmallVector<Attribute> layouts;
@@ -253,7 +255,7 @@ private:
         return microbatch.emitError("result ") << i << " is the gradient of no train.parameter";
       auto whole = parameter->getAttrOfType<LayoutAttr>(kLayoutAttr);
       ParameterLayouts copies = getCopies(choice, parameter.getSymNameAttr(), whole, mesh);
-      LayoutAttr made = addGroupSum(microbatch.getResultAttrOfType<LayoutAttr>(i, kLayoutAttr), module);
+      LayoutAttr made = addReplicaSum(microbatch.getResultAttrOfType<LayoutAttr>(i, kLayoutAttr), module);
       if (getPinnedCopy(parameter, "gradient")) {
         const std::string &text = pinned.parameters[parameter.getSymNameAttr()]["gradient"].second;
         if (failed(checkReshard(parameter, parameter.getTensorType(), made, copies.gradient, text)) ||
@@ -270,7 +272,7 @@ private:
       for (auto [copy, attribute] : {std::pair("compute", kLayoutAttr), {"master", kMasterLayoutAttr}})
         if (LayoutAttr pin = getPinnedCopy(parameter, copy))
           parameter->setAttr(attribute, pin);
-    // Optimizer state has the layout of its weight's master.
+    // Optimizer state has the layout of its weight's master copy.
     for (auto state : module.getOps<train::ParameterOp>())
       if (auto name = state.getOfAttr())
         if (auto weight = SymbolTable::lookupNearestSymbolFrom<train::ParameterOp>(state, name))
@@ -279,8 +281,8 @@ private:
     return success();
   }
 
-  /// `layout`, partial over those axes of `made` over which it may stay so: those of the data where it says that it is,
-  /// and all others.
+  /// Returns `layout`, partial over those axes of `made` over which it may stay so: the axes of the data over which it
+  /// is partial already, and all others.
   LayoutAttr keepUnreduced(LayoutAttr layout, LayoutAttr made) {
     LayoutAttr kept = dropUnreduced(layout);
     for (UnreducedAttr unreduced : made.getUnreduced())
@@ -294,7 +296,7 @@ private:
   const StrategyChoice &choice;
   MeshAttr mesh;
   Pins pinned;
-  /// The layouts of weights as operators want them, split among the model's ranks only.
+  /// The layouts in which operators want weights, split among the model's ranks only.
   ReadLayouts reads;
 };
 
@@ -427,10 +429,10 @@ LayoutAttr plan::shardLayout(LayoutAttr layout, MeshAttr mesh) {
   for (size_t count = axes.size(); count > 0; --count)
     for (size_t first = 0; first + count <= axes.size(); ++first)
       choices.push_back(ArrayRef(axes).slice(first, count));
-  // Most members first; among equals, outer axes first.
+  // The axes with the most members come first; among equals, outer axes do.
   auto toKey = [&](ArrayRef<StringAttr> choice) { return std::make_pair(-countMembers(choice), choice.data()); };
   llvm::sort(choices, [&](ArrayRef<StringAttr> a, ArrayRef<StringAttr> b) { return toKey(a) < toKey(b); });
-  // What pins have split already is not split again.
+  // Axes on which pins have split the layout already do not split it again.
   llvm::erase_if(choices, [&](ArrayRef<StringAttr> choice) {
     return llvm::any_of(choice, [&](StringAttr axis) { return usesAxis(layout, axis); });
   });
@@ -500,7 +502,7 @@ ParameterLayouts plan::getCopies(const StrategyChoice &choice, StringAttr symbol
     auto pin = pinned->second.find(copy);
     return pin == pinned->second.end() ? LayoutAttr() : pin->second.first;
   };
-  // Copies that are sharded are sharded like the master.
+  // Sharded copies are sharded like the master.
   if (LayoutAttr pin = getPin("master")) {
     copies.master = pin;
     if (choice.shardedCopies.gradient)

@@ -42,7 +42,8 @@ struct DecomposeSplitReductions : windlass::plan::impl::DecomposeSplitReductions
     });
   }
 
-  /// Replaces an op by what its rule builds, as many parts as its strategy makes of what it reduces.
+  /// Replaces an op by the operators that its rule builds, for as many parts as its strategy makes of the reduced
+  /// dimension.
   LogicalResult decompose(train::InnerReductionOpInterface op, FactorAxesAttr split) {
     SmallVector<LayoutAttr> available = getOperandLayouts(op);
     FailureOr<OpLayouts> layouts = inferLayouts(op, available, mesh);
@@ -69,8 +70,8 @@ struct DecomposeSplitReductions : windlass::plan::impl::DecomposeSplitReductions
         it->setAttr(train::kIdAttr, builder.getStringAttr(id.getValue() + ".split." + Twine(i)));
     }
 
-    // They split what the op splits: its operands arrive so, its results leave so, and what neither says is as their
-    // consumers want it.
+    // The new operators split what the op splits: its operands arrive in its layouts and its results leave in them; a
+    // factor that neither determines is split as its consumers want.
     const ReadLayouts noReads;
     llvm::DenseMap<Operation *, Splits> seeds;
     for (auto [value, layout] : llvm::zip_equal(results, layouts->results)) {
@@ -96,7 +97,7 @@ struct DecomposeSplitReductions : windlass::plan::impl::DecomposeSplitReductions
       result.replaceAllUsesWith(made);
     }
     op->erase();
-    // Statistics that only a gradient would have read.
+    // Statistics that only a gradient would have read go.
     for (Operation *it : llvm::reverse(made))
       if (it->use_empty())
         it->erase();

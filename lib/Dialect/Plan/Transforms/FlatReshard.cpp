@@ -1,6 +1,6 @@
-// Ranges of one layout are no unions of another's, so a reshard goes through the parts that the dims' splits give: the
-// ranges are gathered, the dims resharded, and ranges cut again. Partial sums are added where that is cheapest: while
-// the part is a range, between dims, or by the scatter that cuts the ranges.
+// Ranges of one layout are no unions of another's, so a reshard goes through the local slices that the dims' splits
+// give: ranges are gathered, the dims resharded, and ranges cut anew. Partial sums are added where that is cheapest:
+// while the part is a range, between the dims' reshards, or by the scatter that cuts the ranges.
 #include "FlatReshard.h"
 
 #include "llvm/Support/MathExtras.h"
@@ -38,7 +38,7 @@ public:
       return plan;
     }
     std::optional<ReshardPlan> best;
-    // For each sum: whether it is left to later steps.
+    // A bit for each sum: whether it is left to later steps.
     unsigned all = (1u << std::min<size_t>(added.size(), kMaxTriedSums)) - 1;
     for (unsigned late = 0; late <= all; ++late) {
       SmallVector<UnreducedAttr> kept(to.getUnreduced());
@@ -92,7 +92,7 @@ private:
                   planReshard({elements}, whole.withUnreduced(from.getUnreduced()), whole.withUnreduced(kept), mesh));
   }
 
-  /// The reshard that is partial over `kept` up to its end, or up to where the dims are resharded.
+  /// Returns the reshard that stays partial over `kept` up to its end, or up to where the dims are resharded.
   llvm::Expected<ReshardPlan> keep(ArrayRef<UnreducedAttr> kept) {
     ReshardPlan plan;
     LayoutAttr before = from.withFlat({});
@@ -102,7 +102,7 @@ private:
       before = before.withUnreduced(kept);
       gather(plan, getElements(before));
     }
-    // Sums that a scatter will add stay; others end with the dims.
+    // Sums that a scatter will add stay partial; the others are added with the dims' reshards.
     SmallVector<UnreducedAttr> scattered(to.getUnreduced());
     llvm::copy_if(kept, std::back_inserter(scattered), [&](UnreducedAttr sum) { return isScattered(sum); });
     LayoutAttr after = to.withFlat({}).withUnreduced(scattered);

@@ -1,4 +1,4 @@
-// Reshards from and to layouts whose parts are ranges of the flattened local part.
+// Reshards from and to layouts whose parts are ranges of the flattened local slice.
 #ifndef WINDLASS_LIB_DIALECT_PLAN_TRANSFORMS_FLATRESHARD_H
 #define WINDLASS_LIB_DIALECT_PLAN_TRANSFORMS_FLATRESHARD_H
 
@@ -6,7 +6,7 @@
 
 namespace windlass::plan {
 
-/// Does what `planReshard` does, where one of the layouts is flat over axes of more than one member.
+/// Plans a reshard as `planReshard` does, where one of the layouts is flat over axes of more than one member.
 llvm::Expected<ReshardPlan> planFlatReshard(llvm::ArrayRef<int64_t> shape, LayoutAttr from, LayoutAttr to,
                                             MeshAttr mesh);
 

@@ -80,7 +80,7 @@ bool plan::usesAxis(LayoutAttr layout, StringAttr axis) {
          });
 }
 
-LayoutAttr plan::addGroupSum(LayoutAttr layout, ModuleOp module) {
+LayoutAttr plan::addReplicaSum(LayoutAttr layout, ModuleOp module) {
   auto mesh = module->getAttrOfType<MeshAttr>(kMeshAttr);
   SmallVector<UnreducedAttr> sums;
   for (StringAttr axis : mesh.axesOf(AxisRole::replica))
@@ -96,7 +96,7 @@ std::optional<SmallVector<FactorSplit>> plan::mapAxes(DimLayoutAttr dim, ArrayRe
   size_t next = 0;
   for (auto [i, size] : llvm::enumerate(sizes)) {
     FactorSplit &split = splits[i];
-    // What is left of the factor, and of that what follows the axes: they stand side by side.
+    // The rest of the factor, and the rest of that behind the axes: they stand side by side.
     int64_t rest = size, end = size;
     while (rest > 1) {
       if (next == digits->size())
@@ -177,7 +177,7 @@ void plan::setLayouts(Operation *op, ArrayRef<LayoutAttr> layouts) {
   op->setAttr(kLayoutsAttr, ArrayAttr::get(op->getContext(), SmallVector<Attribute>(layouts.begin(), layouts.end())));
 }
 
-/// Layout of one operand or result: the axes that the strategy puts on the factors of its dims.
+/// Returns the layout of one operand or result: the axes that the strategy puts on the factors of its dims.
 static FailureOr<LayoutAttr> layOut(Operation *op, Type type, const train::OpFactors &factors,
                                     const train::ValueFactors &value, StrategyAttr strategy) {
   MLIRContext *context = op->getContext();
@@ -217,7 +217,7 @@ static bool uses(const train::ValueFactors &value, unsigned factor) {
   return llvm::any_of(value, [&](const train::DimFactors &dim) { return llvm::is_contained(dim, factor); });
 }
 
-/// The largest declared set of operands that may be unreduced together and are, or none.
+/// Returns the largest declared set of operands that may be unreduced together and are; empty where there is none.
 static ArrayRef<unsigned> chooseUnreduced(const train::OpFactors &factors, ArrayRef<bool> unreduced) {
   ArrayRef<unsigned> best;
   for (ArrayRef<unsigned> set : factors.unreducedTogether)
@@ -285,11 +285,11 @@ FailureOr<OpLayouts> plan::inferLayouts(Operation *op, const train::OpFactors &f
     FailureOr<LayoutAttr> layout = layOut(op, result.getType(), factors, value, strategy);
     if (failed(layout))
       return failure();
-    // A factor that a result has not, it has combined: parts are left.
+    // A result that lacks a factor has combined it, so its parts are partial over the factor's axes.
     SmallVector<UnreducedAttr> unreduced;
     for (auto [i, factor] : llvm::enumerate(factors.factors)) {
       ArrayRef<StringAttr> axes = strategy.axesOf(factor.name);
-      // What is reduced inside is whole where a result does not have it.
+      // A factor that is reduced inside the operator leaves a whole result where the result does not have it.
       bool isFlat = factor.kind == train::FactorKind::Flat;
       if (axes.empty() || uses(value, i) || factor.kind == train::FactorKind::Inner || (isFlat && !value.empty()))
         continue;
@@ -302,8 +302,8 @@ FailureOr<OpLayouts> plan::inferLayouts(Operation *op, const train::OpFactors &f
     layouts.results.push_back(addUnreduced(*layout, unreduced, mesh));
   }
 
-  // Linear operators hand unreduced axes on, unless the axis splits something here or there would be more to reduce
-  // behind the operator than before it. Those that are taken apart are not linear step by step.
+  // Linear operators pass on unreduced axes, unless the axis splits something here or there would be more to reduce
+  // behind the operator than before it. Operators that are taken apart are not linear step by step.
   if (isSplitInside)
     return layouts;
   for (AxisAttr axis : mesh.getAxes()) {
@@ -325,7 +325,7 @@ FailureOr<OpLayouts> plan::inferLayouts(Operation *op, const train::OpFactors &f
   return layouts;
 }
 
-/// Layout of a parameter as a function sees it: `@update` works on the master copy.
+/// Returns the layout of a parameter as a function sees it: `@update` works on the master copy.
 static FailureOr<LayoutAttr> getParameterLayout(Operation *op, FlatSymbolRefAttr name, const SymbolTable *symbols) {
   auto parameter = symbols ? symbols->lookup<train::ParameterOp>(name.getAttr())
                            : SymbolTable::lookupNearestSymbolFrom<train::ParameterOp>(op, name);
@@ -362,7 +362,7 @@ FailureOr<OpLayouts> plan::inferLayouts(Operation *op, ArrayRef<LayoutAttr> avai
     return layouts;
   }
   if (llvm::isa<train::StashOp>(op)) {
-    // What the backward pass reads is stored reduced: one reshard, made in the forward pass.
+    // Values that the backward pass reads are stored reduced: one reshard, made in the forward pass.
     if (!available.front())
       return op->emitOpError("stashes a value without a layout");
     layouts.operands = {dropUnreduced(available.front())};

@@ -22,7 +22,7 @@ public:
       return failure();
     for (Operation &op : llvm::make_early_inc_range(function.front()))
       if (!llvm::isa<ReshardOp>(op)) {
-        // The backward pass uses nothing of the forward pass but its stash, so it makes reshards of its own.
+        // The backward pass uses nothing of the forward pass but its stash, so it has reshards of its own.
         if (op.hasAttr(train::kForwardAttr) && !firstOfBackward) {
           firstOfBackward = &op;
           reshards.clear();
@@ -68,7 +68,7 @@ private:
     if (op.getNumResults() == 0)
       return success();
 
-    // The layout in which consumers are to find a result may be another one than that in which it is made.
+    // Consumers may find a result in another layout than the one in which it is made.
     SmallVector<LayoutAttr> wanted;
     for (OpResult result : op.getResults())
       wanted.push_back(getLayout(result));
@@ -96,8 +96,8 @@ private:
         return existing.getResult();
     OpBuilder builder(function.getContext());
     Operation *producer = value.getDefiningOp();
-    // Results of computation are resharded at once, everything else (weights, inputs, the stash) when it is needed; but
-    // what is returned of the forward pass there, though it may be a reshard already.
+    // Computed results are resharded at once; everything else (weights, inputs, the stash) when it is needed. A value
+    // of the forward pass that is returned is resharded there, although it may be a reshard already.
     bool isReturned = consumer && consumer->hasTrait<OpTrait::IsTerminator>() && producer && firstOfBackward &&
                       producer->isBeforeInBlock(firstOfBackward);
     if (producer && (!consumer || llvm::isa<train::TrainOpInterface>(producer) || isReturned)) {

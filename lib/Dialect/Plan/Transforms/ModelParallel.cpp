@@ -10,8 +10,8 @@ namespace {
 
 bool isForward(Operation *op) { return !llvm::isa<train::StashOp>(op) && !op->hasAttr(train::kForwardAttr); }
 
-/// The weight that an operand comes from alone, or copies of whose parts it has, such as an expert's for each token;
-/// null where it does not.
+/// Returns the weight that an operand consists of, or of whose parts it has copies, such as an expert's for each token;
+/// null where it has another origin.
 train::ReadOp getWeight(Value value) {
   for (int depth = 0; depth < 8; ++depth) {
     Operation *producer = value.getDefiningOp();
@@ -34,7 +34,7 @@ llvm::DenseMap<Attribute, int64_t> countReaders(func::FuncOp function, const llv
   return counts;
 }
 
-/// Whether the value has elements of an input only.
+/// Whether all elements of the value come from an input.
 bool isInput(Value value) {
   while (Operation *op = value.getDefiningOp()) {
     if (!llvm::isa<train::ReshapeOp, train::TransposeOp, train::CastOp, train::SliceOp, train::PadOp>(op))
@@ -136,21 +136,21 @@ llvm::DenseMap<Operation *, Splits> plan::findModelParallel(func::FuncOp functio
   llvm::SetVector<Operation *> embeddings = findTokenEmbeddings(function, rows, mesh, pins);
   const llvm::DenseMap<Attribute, int64_t> readers = countReaders(function, embeddings);
   llvm::DenseSet<Attribute> splitWeights;
-  // Those that sum over the columns of another one.
+  // The matmuls that sum over the columns of another one.
   llvm::DenseSet<Operation *> isRowParallel;
-  // Fused projections: as many blocks as a split makes parts.
+  // A fused projection is split in as many blocks as its split makes parts.
   std::set<int64_t> blockCounts = {1};
   for (Operation &op : function.getOps())
     blockCounts.insert(countParts(&op));
   for (auto matmul : function.getOps<train::MatmulOp>()) {
     train::ReadOp weight = getWeight(matmul.getRhs());
-    // Which factors the weight has that are not summed over.
+    // The factors of the weight that are not summed over.
     StringRef own = weight ? "n" : "m";
     if (!weight)
       weight = getWeight(matmul.getLhs());
     if (!isForward(matmul) || !weight || isRowParallel.contains(matmul) || pins.ops.contains(matmul))
       continue;
-    // The split of a weight that others read whole would have to be gathered in each micro-batch, as its gradient.
+    // A split weight that other operators read whole would have to be gathered in each micro-batch, like its gradient.
     bool mayEndInLoss = readers.lookup(weight.getParameterAttr()) == 1;
     train::OpFactors factors = matmul.getFactors();
     for (auto [index, factor] : llvm::enumerate(factors.factors)) {

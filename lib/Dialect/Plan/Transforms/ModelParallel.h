@@ -1,4 +1,4 @@
-// Which matmuls and embeddings Megatron's tensor parallelism splits.
+// The matmuls and embeddings that Megatron's tensor parallelism splits.
 #ifndef WINDLASS_LIB_DIALECT_PLAN_TRANSFORMS_MODELPARALLEL_H
 #define WINDLASS_LIB_DIALECT_PLAN_TRANSFORMS_MODELPARALLEL_H
 

@@ -73,7 +73,7 @@ private:
     llvm::Expected<std::vector<std::string>> matches = matchNames(glob, known, what);
     if (!matches) {
       std::string message = llvm::toString(matches.takeError());
-      // A strategy for a parameter, or the other way round, is the likeliest mistake of all.
+      // The likeliest mistake is a strategy for a parameter, or a layout for an operator.
       ArrayRef<std::string> others = what == "operator" ? names : ids;
       if (llvm::Expected<std::vector<std::string>> instead = matchNames(glob, others, ""); !instead)
         llvm::consumeError(instead.takeError());
@@ -218,7 +218,7 @@ static LogicalResult verifyPins(ModuleOp module, const Pins &pins) {
         continue;
       const PinnedOp &pinned = found->second;
       auto id = printable(op.getAttrOfType<StringAttr>(train::kIdAttr).getValue());
-      // Segments are chosen besides.
+      // Segments are chosen independently of pins, so only splits are compared.
       if (pinned.strategy && op.getAttrOfType<StrategyAttr>(kStrategyAttr).getSplits() != pinned.strategy->getSplits())
         return fail(&op, pinned.strategyPin, "says how " + id + " is split, but the plan splits it otherwise");
       for (auto [result, layout] : llvm::zip(op.getResults(), pinned.layouts))

@@ -29,7 +29,7 @@ bool plan::canSplit(const train::OpFactors &factors, unsigned index, const Facto
 int64_t plan::countParts(Operation *op) {
   if (auto split = llvm::dyn_cast<train::SplitOp>(op))
     return split.getNumResults();
-  // Each slice is compared with each other, so there must not be many.
+  // Each slice is compared with every other one, so there may not be many.
   constexpr unsigned mostReaders = 64;
   auto slice = llvm::dyn_cast<train::SliceOp>(op);
   if (!slice || slice.getInput().hasNUsesOrMore(mostReaders))
@@ -43,7 +43,7 @@ int64_t plan::countParts(Operation *op) {
       return 1;
     parts = whole / size;
   }
-  // One that is taken alone, such as the token of a class, is no part of a fused projection.
+  // A slice that is taken alone, such as the token of a class, is no part of a fused projection.
   int64_t alike = llvm::count_if(slice.getInput().getUsers(), [&](Operation *user) {
     auto other = llvm::dyn_cast<train::SliceOp>(user);
     return other && other.getSizes() == slice.getSizes();
@@ -63,7 +63,7 @@ bool plan::takeAxes(const train::OpFactors &factors, const train::DimFactors &di
   for (auto [index, split] : llvm::zip_equal(dim, *wanted)) {
     if (split.axes.empty())
       continue;
-    // What another operand says is kept, unless this one says all of it and more.
+    // The split from another operand is kept, unless this one has all its axes and more.
     auto it = splits.find(index);
     bool saysMore = it != splits.end() && split.axes.size() > it->second.axes.size() &&
                     llvm::all_of(it->second.axes,
@@ -104,7 +104,7 @@ LogicalResult Propagation::run(ArrayRef<Operation *> ops) {
   return success();
 }
 
-/// `@update` sees gradients as `@reduce` leaves them: like the master copy.
+/// Returns the layout of a value; `@update` sees gradients as `@reduce` leaves them, in the layout of the master copy.
 LayoutAttr Propagation::layoutOf(Value value) {
   if (LayoutAttr layout = found.lookup(value))
     return layout;
@@ -143,7 +143,7 @@ LogicalResult Propagation::choose(Operation &op) {
         if (layout && layout.getDims().size() == value.size())
           for (auto [dim, dimLayout] : llvm::zip_equal(value, layout.getDims()))
             takeAxes(factors, dim, dimLayout, splits, mesh);
-        // The first that is flat decides.
+        // The first operand that is flat decides.
         if (std::optional<unsigned> flat = factors.findFlat(); flat && layout && !layout.getFlat().empty())
           if (FactorSplit split{SmallVector<StringAttr, 1>(layout.getFlat()), 1};
               canSplit(factors, *flat, split, splits, mesh))
@@ -175,7 +175,8 @@ LogicalResult Propagation::layOut(Operation &op) {
   return success();
 }
 
-/// Splits a whole op where all its consumers want local slices only: less to compute, and no communication.
+/// Splits an unsplit op where all its consumers want local slices only, which leaves less to compute and needs no
+/// communication.
 LogicalResult Propagation::followConsumers(Operation &op) {
   auto compute = llvm::dyn_cast<train::TrainOpInterface>(op);
   const PinnedOp *pin = getPin(op);
@@ -197,7 +198,7 @@ LogicalResult Propagation::followConsumers(Operation &op) {
       continue;
     const train::ValueFactors &value = factors.results[result.getResultNumber()];
     for (auto [dim, layout] : llvm::zip_equal(value, wanted.getDims()))
-      // Parts of a result that come from parts of what is reduced inside would cost communication.
+      // Parts of a result that come from parts of an inner reduction would cost communication.
       if (llvm::none_of(dim, [&](unsigned i) { return factors.factors[i].kind == train::FactorKind::Inner; }))
         takeAxes(factors, dim, layout, splits, mesh);
   }

@@ -83,8 +83,8 @@ private:
     return success();
   }
 
-  /// Returns the value for the copies of the present segment: a copy, a stashed value, or a recomputed one where that
-  /// is free.
+  /// Returns the value that copies of the present segment read for `value`: a copy, a stashed value, or a recomputed
+  /// one where that is free.
   FailureOr<Value> bring(Value value) {
     Operation *source = value.getDefiningOp();
     if (!source)
@@ -94,7 +94,8 @@ private:
     if (Value stash = stashes.lookup(value))
       return stash;
     if (auto read = llvm::dyn_cast<train::ReadOp>(source)) {
-      // One read, so that a weight that is gathered for the copies need not be gathered again for the adjoints.
+      // There is one read, so that a weight that is gathered for the copies need not be gathered again for the
+      // adjoints.
       train::ReadOp shared = reads.lookup(read.getParameterAttr());
       if (shared &&
           llvm::all_of(shared->getUsers(), [&](Operation *user) { return !user->isBeforeInBlock(before()); })) {
@@ -124,7 +125,7 @@ private:
     }
     SmallVector<LayoutAttr> wanted;
     for (Value result : op->getResults())
-      // What the backward pass found in the stash, it finds in the same layout.
+      // The backward pass finds a copy in the layout in which it found the stash.
       wanted.push_back(getLayout(stashes.contains(result) ? stashes.lookup(result) : result));
     Operation *recomputed = builder.clone(*op, mapping);
     copies.insert(recomputed);
@@ -139,7 +140,7 @@ private:
     }
     recomputed->setAttr(train::kForwardAttr, StringAttr::get(op->getContext(), id));
 
-    // The stash holds whole sums: what was a partial sum before because an operand was one need not be one now.
+    // The stash holds complete sums: a result that was partial because an operand was need not be partial now.
     FailureOr<OpLayouts> made = inferLayouts(recomputed, available, mesh);
     if (failed(made))
       return failure();

@@ -1,5 +1,5 @@
-// A search over where each axis is. A dimension is a row of digits, fine enough that an axis sits on whole digits under
-// both layouts; every axis that the layouts treat differently is in its old place, in its new place, or on nothing, and
+// Searches over the places of axes. A dimension is a row of digits, fine enough that an axis covers whole digits under
+// both layouts. Every axis that the layouts treat differently is in its old place, in its new place, or on nothing, and
 // a collective moves one axis, or several at once. With k such axes there are at most 3^k states; where k is large, all
 // axes go to nothing and from there to their new places, without a search.
 #include "FlatReshard.h"
@@ -45,8 +45,8 @@ struct Axis {
   Place from, to;
 };
 
-/// Digits of a dimension. Where the two layouts cannot share one system, each has its own, and one empties before the
-/// other is used.
+/// The digits of a dimension. Where the two layouts cannot share one system, each has its own, and one empties before
+/// the other is used.
 struct Dimension {
   SmallVector<int64_t> systems[2];
   bool isShared = true;
@@ -234,8 +234,8 @@ struct Run {
   int64_t size;
 };
 
-/// The part with each run as one dim of that size, and what lies between runs as dims of their own; `positions` are the
-/// runs' dims. Runs must be in order.
+/// Returns the dims of the part with each run as one dim of its size, and the digits between runs as dims of their own;
+/// `positions` receives the runs' dims. Runs must be in order.
 SmallVector<int64_t, 5> groupDigits(ArrayRef<int64_t> sizes, ArrayRef<Run> runs, SmallVectorImpl<int64_t> &positions) {
   SmallVector<int64_t, 5> grouped;
   unsigned next = 0;
@@ -256,7 +256,7 @@ void ReshardPlanner::addReductions(const State &state, const Local &local, std::
       if (state[a] == 0 && axes[a].from.kind == Place::Kind::Unreduced && axes[a].from.reduction == kind &&
           !(axes[a].to == axes[a].from))
         partial.push_back(a);
-    // Any set of them at once.
+    // Any set of axes may be reduced at once.
     if (partial.empty())
       continue;
     unsigned all = isSearched ? (1u << partial.size()) - 1 : 1;
@@ -282,7 +282,7 @@ SmallVector<int64_t> ReshardPlanner::getDestinations(const State &state, const S
   int64_t members = 1;
   for (unsigned a : set)
     members *= axes[a].members;
-  // What a member holds: the values of all digits that the axes of the set are on.
+  // The digits that a member holds: the values of all digits that the axes of the set are on.
   using Key = std::map<std::pair<unsigned, unsigned>, int64_t>;
   auto keyOf = [&](const State &at, int64_t member) {
     Key key;
@@ -303,7 +303,7 @@ SmallVector<int64_t> ReshardPlanner::getDestinations(const State &state, const S
   std::map<Key, SmallVector<int64_t>> holders;
   for (int64_t member = 0; member < members; ++member)
     holders[keyOf(state, member)].push_back(member);
-  // Every part is held and wanted equally often. Who wants what it holds keeps it.
+  // Every part is held and wanted equally often. A member that wants the part that it holds keeps it.
   SmallVector<int64_t> destinations(members, -1);
   SmallVector<int64_t> others;
   for (int64_t member = 0; member < members; ++member) {
@@ -389,7 +389,7 @@ void ReshardPlanner::addMoves(const State &state, std::vector<Move> &moves) cons
       moves.push_back(std::move(move));
     };
     bool isTarget = axes[a].to.kind == Place::Kind::Digits;
-    // The part is seen in the digits of the target's system: a dimension that changes its system is whole.
+    // The move sees the part in the digits of the target's system: a dimension that changes its system is whole.
     auto inTarget = [&](Kind kind, double sent, int64_t transient) {
       State next = state;
       next[a] = 2;
@@ -397,7 +397,7 @@ void ReshardPlanner::addMoves(const State &state, std::vector<Move> &moves) cons
         return;
       Local after = getLocal(next);
       Run run = runOf(axes[a].to, after, true);
-      // All digits of the part before the step: those after it, with the run whole.
+      // All digits of the part before the step: the digits after it, with the run whole.
       SmallVector<int64_t> sizes = after.sizes;
       for (unsigned digit = axes[a].to.begin; digit < axes[a].to.end; ++digit)
         sizes[after.starts[axes[a].to.dim] + digit] = dims[axes[a].to.dim].systems[axes[a].to.system][digit];
@@ -420,7 +420,7 @@ void ReshardPlanner::addMoves(const State &state, std::vector<Move> &moves) cons
       Run source = runOf(now, local, false);
       tryMove(Kind::AllGather, axes[a].to.kind == Place::Kind::Nowhere ? 2 : 1, {source},
               double(members - 1) * local.elements, local.elements * members, -1, 0);
-      // An exchange names both runs at once: both have to be digits of one view.
+      // An exchange names both runs at once, so both must be digits of one view.
       if (!isTarget || (axes[a].to.dim == now.dim && axes[a].to.system != now.system) ||
           local.systems[axes[a].to.dim] != axes[a].to.system)
         break;
@@ -442,10 +442,10 @@ void ReshardPlanner::merge(ReshardPlan &plan) const {
   for (size_t i = 0; i + 1 < plan.steps.size();) {
     ReshardStep &first = plan.steps[i], &second = plan.steps[i + 1];
     bool merged = false;
-    // The view of both: [before, run, after]; a gather sees runs of size 1, a cut whole ones.
+    // The view of both steps: [before, run, after]; a gather sees runs of size 1, a cut whole ones.
     if (first.kind == second.kind && first.shape.size() == 3 && second.shape.size() == 3) {
       if (first.kind == Kind::AllGather) {
-        // First the minor axis, then the major one, directly before it.
+        // The minor axis comes first, then the major one, directly before it.
         int64_t inner = first.shape[2] * first.members;
         if (second.shape[2] == inner) {
           second.axes.append(first.axes.begin(), first.axes.end());
@@ -453,7 +453,7 @@ void ReshardPlanner::merge(ReshardPlan &plan) const {
           second.shape = {second.shape[0], 1, first.shape[2]};
           merged = true;
         } else if (second.shape[0] == first.shape[0] * first.members && second.shape[2] == first.shape[2]) {
-          // First the major axis, then the minor one, directly behind it.
+          // The major axis comes first, then the minor one, directly behind it.
           first.axes.append(second.axes.begin(), second.axes.end());
           second.axes = first.axes;
           second.members *= first.members;
@@ -462,7 +462,7 @@ void ReshardPlanner::merge(ReshardPlan &plan) const {
         }
       } else if (first.kind == Kind::ReduceScatter || first.kind == Kind::Slice) {
         if (second.shape[0] == first.shape[0] && second.shape[1] * second.shape[2] == first.shape[2]) {
-          // First the major axis, then the minor one.
+          // The major axis comes first, then the minor one.
           first.axes.append(second.axes.begin(), second.axes.end());
           second.axes = first.axes;
           second.members *= first.members;
@@ -519,7 +519,7 @@ llvm::Expected<ReshardPlan> ReshardPlanner::gatherAndSlice(State state, const St
 }
 
 llvm::Expected<ReshardPlan> ReshardPlanner::search(const State &start, const State &goal) const {
-  // Least sent first, then fewest steps, then least memory; equal ones in the order in which they were found.
+  // The order is: least sent, then fewest steps, then least memory; equal plans in the order in which they were found.
   using Cost = std::tuple<double, int64_t, int64_t>;
   struct Reached {
     Cost cost;
@@ -583,7 +583,7 @@ llvm::Expected<ReshardPlan> plan::planReshard(ArrayRef<int64_t> shape, LayoutAtt
 plan::AxesSpan plan::getSpan(MeshAttr mesh, ArrayRef<StringAttr> axes) {
   AxesSpan span;
   int64_t stride = 1;
-  // Ranks are numbered with the last axis fastest.
+  // The last axis varies fastest in the numbers of ranks.
   for (AxisAttr axis : llvm::reverse(mesh.getAxes())) {
     stride *= axis.getSize();
     if (!llvm::is_contained(axes, axis.getName()))

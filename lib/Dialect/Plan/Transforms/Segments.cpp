@@ -117,7 +117,7 @@ Recomputation::Recomputation(func::FuncOp microbatch)
     llvm::DenseSet<Operation *> seen(users.begin(), users.end());
     while (!users.empty()) {
       Operation *user = users.pop_back_val();
-      // Views cost nothing: whoever reads them decides.
+      // Views cost nothing, so their readers decide.
       if ((isView(user) || llvm::isa<train::SliceOp>(user)) && !user->use_empty()) {
         for (Operation *next : user->getUsers())
           if (seen.insert(next).second)
@@ -265,7 +265,7 @@ RecomputeSteps::RecomputeSteps(ModuleOp module) {
       recompute.add(part);
     return std::pair(recompute.getFreedBytes(), recompute.getFlops());
   };
-  // In program order where two are equally good.
+  // Equally good segments are in program order.
   auto byDensity = [](const Step &a, const Step &b) {
     double forA = static_cast<double>(a.bytes) * b.flops, forB = static_cast<double>(b.bytes) * a.flops;
     return std::tuple(forB, a.block, a.part) < std::tuple(forA, b.block, b.part);

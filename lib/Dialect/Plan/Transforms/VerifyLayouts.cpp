@@ -164,7 +164,7 @@ struct VerifyLayouts : windlass::plan::impl::VerifyLayoutsBase<VerifyLayouts> {
         auto layout = parameter ? parameter->getAttrOfType<LayoutAttr>(kGradientLayoutAttr) : LayoutAttr();
         if (!layout)
           return function.emitError("result ") << i << " is the gradient of no weight with a plan.gradient_layout";
-        LayoutAttr made = addGroupSum(function.getResultAttrOfType<LayoutAttr>(i, kLayoutAttr), getOperation());
+        LayoutAttr made = addReplicaSum(function.getResultAttrOfType<LayoutAttr>(i, kLayoutAttr), getOperation());
         if (failed(verifyReshard(parameter, parameter.getTensorType(), made, layout)))
           return failure();
       }
@@ -199,7 +199,7 @@ struct VerifyLayouts : windlass::plan::impl::VerifyLayoutsBase<VerifyLayouts> {
                                         << " results";
       }
     }
-    // What is read of a parameter is the same in every replica, so their axes may split it.
+    // A value that is read from a parameter is the same in every replica, so axes of replicas may split it.
     isPerReplica &= !llvm::isa<train::ReadOp>(op);
     for (OpResult result : op.getResults()) {
       auto emit = [&] { return op.emitOpError() << "result " << result.getResultNumber() << " "; };

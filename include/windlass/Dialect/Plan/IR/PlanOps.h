@@ -16,27 +16,27 @@
 
 namespace windlass::plan {
 
-/// Module: MeshAttr.
+/// On the module: a MeshAttr.
 constexpr char kMeshAttr[] = "plan.mesh";
-/// Module: IntegerAttr (i64), bytes of gradients per bucket.
+/// On the module: an IntegerAttr (i64), the bytes of gradients per bucket.
 constexpr char kBucketBytesAttr[] = "plan.bucket_bytes";
 /// The bucket size where nothing else is given, in bytes.
 constexpr int64_t kBucketBytes = 4 << 20;
-/// Module: IntegerAttr (i64), the bytes of weights that may be gathered ahead of their use, summed over all that are in
-/// flight.
+/// On the module: an IntegerAttr (i64), the bytes of weights that may be gathered ahead of their use, summed over all
+/// that are in flight.
 constexpr char kPrefetchBytesAttr[] = "plan.prefetch_bytes";
-/// Op: StrategyAttr.
+/// On an op: a StrategyAttr.
 constexpr char kStrategyAttr[] = "plan.strategy";
-/// Op: ArrayAttr of LayoutAttr, one per result.
+/// On an op: an ArrayAttr of LayoutAttr, one per result.
 constexpr char kLayoutsAttr[] = "plan.layouts";
-/// Function argument or result: LayoutAttr. On `train.parameter`: layout of the compute copy.
+/// On a function's argument or result: a LayoutAttr. On `train.parameter`: the layout of the compute copy.
 constexpr char kLayoutAttr[] = "plan.layout";
-/// On `train.parameter`: layouts of the accumulated gradient, and of the master copy with its optimizer state.
+/// On `train.parameter`: the layouts of the accumulated gradient, and of the master copy with its optimizer state.
 constexpr char kGradientLayoutAttr[] = "plan.gradient_layout";
 constexpr char kMasterLayoutAttr[] = "plan.master_layout";
-/// Op: RepeatAttr.
+/// On an op: a RepeatAttr.
 constexpr char kRepeatAttr[] = "plan.repeat";
-/// Op: SegmentAttr.
+/// On an op: a SegmentAttr.
 constexpr char kSegmentAttr[] = "plan.segment";
 
 } // namespace windlass::plan

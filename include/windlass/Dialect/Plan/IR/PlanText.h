@@ -18,7 +18,7 @@ namespace windlass::plan {
 std::string toText(LayoutAttr layout);
 llvm::Expected<LayoutAttr> parseLayout(llvm::StringRef text, mlir::RankedTensorType type, MeshAttr mesh);
 
-/// The axes by factor, outermost first; "3*" in front of them says that each of 3 equal blocks is split.
+/// The axes by factor, outermost first; "3*" before them says that each of 3 equal blocks is split.
 using SplitWords = std::map<std::string, std::vector<std::string>>;
 
 SplitWords toWords(StrategyAttr strategy);

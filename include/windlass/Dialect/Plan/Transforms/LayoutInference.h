@@ -9,8 +9,8 @@
 
 namespace windlass::plan {
 
-/// A digit of the mixed-radix number that indexes a dimension, major to minor. A digit with an axis has the axis' size
-/// and equals the rank's coordinate on it; one without is local.
+/// A digit of the mixed-radix number that indexes a dimension, major to minor. A digit with an axis has the size of the
+/// axis and equals the rank's coordinate on it; a digit without an axis is local.
 struct Digit {
   int64_t size;
   mlir::StringAttr axis;
@@ -36,9 +36,9 @@ LayoutAttr dropUnreduced(LayoutAttr layout);
 /// Whether a layout splits something over the axis, or is unreduced over it.
 bool usesAxis(LayoutAttr layout, mlir::StringAttr axis);
 
-/// Returns the layout, over all ranks, of what `@microbatch` leaves in `layout`: unreduced over the replica axes of the
-/// module's mesh, if it has any.
-LayoutAttr addGroupSum(LayoutAttr layout, mlir::ModuleOp module);
+/// Returns the layout over all ranks of a result that `@microbatch` leaves in `layout`: unreduced over the replica axes
+/// of the module's mesh, if it has any.
+LayoutAttr addReplicaSum(LayoutAttr layout, mlir::ModuleOp module);
 
 /// The split of a factor: the axes on each of its `blocks` equal blocks.
 struct FactorSplit {
@@ -46,8 +46,9 @@ struct FactorSplit {
   int64_t blocks = 1;
 };
 
-/// Returns the splits per factor of one dimension that put its elements where `dim` does, or none where these factors
-/// cannot express it. `sizes` are the factors' sizes, major to minor, with the product of the dimension's size.
+/// Returns the splits per factor of one dimension that put its elements in the same places as `dim` does, or none where
+/// these factors cannot express it. `sizes` are the factors' sizes, major to minor, whose product is the dimension's
+/// size.
 std::optional<llvm::SmallVector<FactorSplit>> mapAxes(DimLayoutAttr dim, llvm::ArrayRef<int64_t> sizes, MeshAttr mesh);
 
 struct OpLayouts {

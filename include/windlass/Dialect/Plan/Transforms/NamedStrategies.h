@@ -39,7 +39,8 @@ llvm::ArrayRef<NamedStrategy> getNamedStrategies();
 /// Returns the strategies that are tried where no searched plan fits, in the order of `lastResort`.
 std::vector<const NamedStrategy *> getLastResorts();
 
-/// Returns what `--strategy` takes, in words: "ddp, zero1, .., or one for the data times one for the model, as in ..".
+/// Returns a description of the texts that `--strategy` takes: "ddp, zero1, .., or one for the data times one for the
+/// model, as in ..".
 std::string describeNamedStrategies();
 
 /// One strategy for the data, one for the model, or both; null where there is none.
@@ -48,7 +49,7 @@ struct StrategyTerms {
   /// The number of ranks of each; 1 where the term is absent.
   int64_t dataRanks = 1, modelRanks = 1;
 
-  /// As `--strategy` takes it.
+  /// Returns the text that `--strategy` takes.
   std::string getText() const;
 };
 

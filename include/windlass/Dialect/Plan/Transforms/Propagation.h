@@ -1,4 +1,4 @@
-// Spreads the splits of what a function reads over its operators.
+// Spreads the splits of the values that a function reads over its operators.
 #ifndef WINDLASS_DIALECT_PLAN_TRANSFORMS_PROPAGATION_H
 #define WINDLASS_DIALECT_PLAN_TRANSFORMS_PROPAGATION_H
 
@@ -35,7 +35,7 @@ using ReadLayouts = llvm::DenseMap<mlir::StringAttr, LayoutAttr>;
 
 class Propagation {
 public:
-  /// `seeds` are the splits with which operators begin. Reads of parameters that `reads` does not have are whole.
+  /// Takes `seeds`, the splits with which operators begin. Reads of parameters that `reads` does not have are whole.
   /// `pins` hold for strategies and for the layouts in which results are found.
   Propagation(mlir::func::FuncOp function, MeshAttr mesh, const ReadLayouts &reads,
               const llvm::DenseMap<mlir::Operation *, Splits> &seeds, const Pins &pins)

@@ -1,4 +1,5 @@
-// Segments of the forward pass: which are recomputed in the backward pass, what that frees and what it costs.
+// Segments of the forward pass: which of them are recomputed in the backward pass, the memory that this frees and the
+// time that it costs.
 #ifndef WINDLASS_DIALECT_PLAN_TRANSFORMS_SEGMENTS_H
 #define WINDLASS_DIALECT_PLAN_TRANSFORMS_SEGMENTS_H
 
@@ -12,9 +13,9 @@
 
 namespace windlass::plan {
 
-/// The labels of a block: all that the backward pass needs is kept; the whole block is recomputed at once; or both its
-/// parts are recomputed, each by itself. The name of a part is the label of a block of which only that part is
-/// recomputed.
+/// The labels of a block: "kept", where everything that the backward pass needs is kept; "block", where the whole block
+/// is recomputed at once; "halves", where both its parts are recomputed, each by itself. The name of a part is the
+/// label of a block of which only that part is recomputed.
 constexpr char kKeptLabel[] = "kept", kBlockLabel[] = "block", kHalvesLabel[] = "halves";
 
 /// A block of `@microbatch` as `plan.segment` marks it.
@@ -39,8 +40,8 @@ struct SegmentBlock {
 /// Returns the blocks of the module's `@microbatch`, in program order.
 std::vector<SegmentBlock> getSegmentBlocks(mlir::ModuleOp module);
 
-/// An analysis of what the recomputation of segments means for `@microbatch`; it changes nothing. Takes L3 before
-/// layouts are materialized.
+/// The effect of recomputing segments of `@microbatch`: the operators that are copied and the stashes that go. Changes
+/// nothing. Takes L3 before layouts are materialized.
 class Recomputation {
 public:
   explicit Recomputation(mlir::func::FuncOp microbatch);
