@@ -49,8 +49,8 @@ private:
     return value;
   }
 
-  /// Returns whether the whole value is at hand. A slice alone is smaller than what it is cut from, so it is cut again
-  /// only where the whole is at hand anyway.
+  /// Returns whether the whole value is at hand. A slice alone is smaller than the value that it is cut from, so it is
+  /// cut again only where the whole is at hand anyway.
   bool isAtHand(Value value) const {
     value = peel(value);
     Operation *op = value.getDefiningOp();

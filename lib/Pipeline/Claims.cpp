@@ -35,7 +35,7 @@ static std::vector<int64_t> getMeshName(const plan::StrategyChoice &mesh) {
 
 /// Returns the shadow price of memory: the nanoseconds by which a bound falls with each further GiB of a device.
 static double getWorthOfMemory(const search::Problem &problem, const search::Certificate &certificate) {
-  // Where nothing is allowed there is no price.
+  // A problem without an allowed solution has no price.
   if (certificate.prices.size() < problem.capacity.size())
     return 0;
   double prices = std::accumulate(certificate.prices.begin(),

@@ -33,7 +33,7 @@ LogicalResult Compilation::import(const CompileSettings &settings) {
   if (settings.trainable)
     options.import.parameters = {settings.trainable->begin(), settings.trainable->end()};
   options.convert.loss = settings.loss;
-  // Whoever made a plan has accepted what its model is.
+  // A user who made a plan has accepted the alterations of its model.
   options.convert.acceptAltered = settings.acceptAltered || settings.trainable;
   options.freeze = settings.freeze;
   options.strict = settings.strict;
@@ -61,7 +61,7 @@ LogicalResult Compilation::trainOnly(llvm::ArrayRef<std::string> names) {
     found.insert(parameter.getLogicalName());
     if (llvm::is_contained(names, parameter.getLogicalName()))
       continue;
-    // The same as in the pass that freezes by patterns.
+    // As the pass that freezes by patterns does.
     parameter.setTrainable(false);
     parameter.setDecays(false);
   }
@@ -127,7 +127,7 @@ static std::vector<int64_t> getDeviceOrder(const Cluster &cluster) {
 }
 
 LogicalResult Compilation::readOnnxPins(const PlanChoice &choice, std::vector<std::string> &pins) {
-  // The strategy makes the axes that annotations, which have devices only, are read in.
+  // The strategy makes the axes in which annotations, which name devices only, are read.
   if (failed(runPasses(*module, Code::strategy,
                        [&](OpPassManager &manager) { manager.addPass(createStrategyPass(choice)); })))
     return failure();
@@ -225,7 +225,7 @@ LogicalResult Compilation::applyPlan(const plan::PlanFile &plan, const PlanChoic
   if (failed(putPlan(*module, plan, "the plan")) || failed(plan::checkPins(*module, plan.settings.pins)))
     return failure();
   planText = plan::writePlanFile(plan);
-  // An error that an edit caused is reported at the operator, before reshards are made for it.
+  // An error of an edited plan is reported at the operator, before reshards are made for it.
   auto verifyLayouts = [](OpPassManager &manager) {
     plan::VerifyLayoutsOptions options;
     options.materialized = false;
@@ -258,8 +258,8 @@ StepPrediction Compilation::predict(const PlanChoice &choice,
 
 LogicalResult Compilation::materialize() { return windlass::materialize(*module, Code::plan_mismatch); }
 
-/// Their workspaces are scratch, which commands use one after another. The growth of the scratch must fit besides the
-/// plan.
+/// Adds attentions whose workspaces are scratch, which commands use one after another. The growth of the scratch must
+/// fit besides the plan.
 void Compilation::addAttentions(const PlanChoice &choice, cpp::ProjectOptions &options) {
   const AttentionChoices &measured = *choice.profile->attention;
   int64_t room = options.scratchBytes + std::max<int64_t>(choice.getMemoryLimit() - scheduled.bytes, 0);
@@ -283,7 +283,7 @@ LogicalResult Compilation::emit(const PlanChoice &choice, cpp::ProjectFiles &fil
     return error(checked.kind()) << checked.message();
   if (backend == "cuda" && choice.profile && choice.profile->products && !choice.profile->products->epilogues.empty()) {
     chooseEpilogues(scheduled.program, *choice.profile->products);
-    // Commands have moved: no byte may be read or written in another order for that.
+    // Commands have moved, so it must be verified that no byte is read or written in another order.
     scheduled.isVerified = false;
   }
   if (failed(verifySchedule(scheduled)))

@@ -44,16 +44,16 @@ LogicalResult windlass::failForMemory(ModuleOp unplanned, const PlanChoice &choi
     other.cluster = enlarge(choice.cluster, factor);
     if (options.size() > 1 || other.cluster.getDevices() > Cluster::kMaxDevices)
       break;
-    // On more devices as they are used now, or so that each holds least.
+    // Trials use more devices as they are used now, or such that each holds least.
     std::set<std::string> strategies = {choice.strategy, plan::getLastResorts().front()->name.str()};
     strategies.erase("auto");
     if (factor == 1) {
       for (const plan::NamedStrategy &each : plan::getNamedStrategies())
         strategies.insert(each.name.str());
-      // It is what does not fit.
+      // This strategy is the one that does not fit.
       strategies.erase(choice.strategy);
     }
-    // What fits on fewer devices fits on more.
+    // A strategy that fits on fewer devices fits on more.
     for (const std::string &strategy : strategies) {
       other.strategy = strategy;
       FittedSchedule fit;

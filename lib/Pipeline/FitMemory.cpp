@@ -143,7 +143,7 @@ LogicalResult Fitting::tryParts() {
 LogicalResult Fitting::run(bool wantsLeast, int64_t expectedExcess) {
   missing = expectedExcess;
   bool isSureToExceed = expectedExcess > limit / kSureShare && !plan::getSegmentBlocks(planned).empty();
-  // The unchanged plan.
+  // First, the unchanged plan.
   if (!isSureToExceed) {
     if (failed(makeSchedule(planned, choice.cluster, choice.threads, Code::strategy, Purpose::trial, fit.schedule)))
       return failure();
@@ -152,7 +152,7 @@ LogicalResult Fitting::run(bool wantsLeast, int64_t expectedExcess) {
       return success();
     missing = fit.schedule.liveBytes - limit;
   }
-  // Without weights that are gathered ahead.
+  // Second, the plan without weights that are gathered ahead.
   copy = planned.clone();
   dropsPrefetch = bool(copy.get()->removeAttr(plan::kPrefetchBytesAttr));
   if (dropsPrefetch && !isSureToExceed) {
@@ -163,7 +163,7 @@ LogicalResult Fitting::run(bool wantsLeast, int64_t expectedExcess) {
   }
   if (!wantsLeast && missing > steps.getFreedBytes(steps.size()))
     return success();
-  // With few segments recomputed, then with fewer than all.
+  // Third, the plan with few segments recomputed, then with fewer than all.
   bool fits = false;
   if (failed(guessCount(fits)))
     return failure();
@@ -178,7 +178,7 @@ LogicalResult windlass::fitMemory(ModuleOp planned, const PlanChoice &choice, Pu
                                   int64_t expectedExcess, FittedSchedule &fit) {
   if (failed(Fitting(planned, choice, fit).run(wantsLeast, expectedExcess)))
     return failure();
-  // A plan that does not fit becomes no program, and needs no verification.
+  // A plan that does not fit becomes no program, so it needs no verification.
   bool fits = fit.schedule.bytes <= choice.getMemoryLimit();
   return purpose == Purpose::program && fits ? verifySchedule(fit.schedule) : success();
 }

@@ -15,7 +15,7 @@ using namespace windlass;
 static void addFunctions(OpPassManager &manager, const FunctionsOptions &options) {
   if (options.average == "tokens")
     manager.addPass(train::createAverageTokensPass());
-  // Backward pass, then what the optimizer does with its gradients.
+  // The backward pass comes first, then the optimizer's use of its gradients.
   train::DifferentiatePassOptions differentiate;
   differentiate.microBatches = options.microBatches;
   differentiate.scalesLoss = options.precision == "f16";
@@ -30,8 +30,8 @@ static void addFunctions(OpPassManager &manager, const FunctionsOptions &options
   train::LowerPrecisionPassOptions precision;
   precision.precision = options.precision;
   manager.addPass(train::createLowerPrecisionPass(precision));
-  // Repeats are found last: the passes before must not make equal layers differ. What can be recomputed is cut from
-  // them.
+  // Repeats are found last, because the passes before must not make equal layers differ. Segments that can be
+  // recomputed are cut from them.
   manager.addPass(train::createMarkRepeatsPass());
   manager.addPass(train::createMarkSegmentsPass());
   manager.addPass(train::createVerifyFunctionsPass());
@@ -40,7 +40,7 @@ static void addFunctions(OpPassManager &manager, const FunctionsOptions &options
 void windlass::addPhase(OpPassManager &manager, Phase phase, const FunctionsOptions &functions) {
   switch (phase) {
   case Phase::prepareGraph:
-    // Not after differentiation: both would share values between forward and backward.
+    // This runs before differentiation, after which it would share values between forward and backward.
     manager.addPass(createCanonicalizerPass());
     manager.addPass(createCSEPass());
     manager.addPass(train::createVerifyGraphPass());
@@ -48,14 +48,14 @@ void windlass::addPhase(OpPassManager &manager, Phase phase, const FunctionsOpti
   case Phase::buildFunctions:
     return addFunctions(manager, functions);
   case Phase::materializeLayouts:
-    // What is recomputed first: the copies are split and laid out like their operators.
+    // Recomputed operators come first: the copies are split and laid out like their operators.
     manager.addPass(plan::createRecomputeSegments());
     manager.addPass(plan::createDecomposeSplitReductions());
     manager.addPass(plan::createMaterializeLayouts());
     manager.addPass(plan::createVerifyLayouts());
     return;
   case Phase::distribute:
-    // Functions of one rank on its parts of the values.
+    // Functions of one rank on its local slices of the values.
     manager.addPass(sched::createPlanToSched());
     manager.addPass(sched::createVerifyAsync());
     return;
@@ -68,7 +68,7 @@ void windlass::addPhase(OpPassManager &manager, Phase phase, const FunctionsOpti
   case Phase::lowerToCommands: {
     OpPassManager &programs = manager.nest<sched::ProgramOp>();
     programs.addPass(sched::createLowerToCommands());
-    // On buffers that stay where they are.
+    // These passes work on buffers that stay where they are.
     programs.addPass(sched::createFuseLosses());
     programs.addPass(sched::createFuseNorms());
     programs.addPass(sched::createFuseUpdates());

@@ -20,7 +20,7 @@ using namespace windlass;
 
 /// The most plans of the search that are scheduled, to see how much memory they need and what they recompute.
 static constexpr int kMostTries = 5;
-/// Plans that can save less than one part in `kWorthTry` of the best step are not scheduled.
+/// The share: plans that can save less than 1 / `kWorthTry` of the best step are not scheduled.
 static constexpr int kWorthTry = 50;
 /// The most named strategies that are scheduled besides; their cost is above the time of the best plan by at most 1 /
 /// `kNamedShare` of it.
@@ -41,7 +41,7 @@ public:
     if (failed(apply(candidate, *planned)))
       return failure();
     FittedSchedule fit;
-    // The excess is over what the candidate's rows say, so of as many blocks recomputed.
+    // The excess is over the memory of the candidate's rows, so it counts as many blocks as recomputed.
     int64_t expectedExcess = candidate.recomputeParts > 0 ? candidate.keptPeakBytes - choice.getMemoryLimit() : 0;
     if (failed(fitMemory(*planned, choice, Purpose::trial, /*wantsLeast=*/candidate.recomputeParts > 0, expectedExcess,
                          fit)))
@@ -69,7 +69,7 @@ public:
 
   bool hasTried(const planner::Candidate &candidate) const { return tried.count(getKey(candidate)) > 0; }
 
-  /// The copy of the module under the best plan, before `best` changes it to fit; null where none fits.
+  /// The copy of the module with the best plan, before `best` changes it to fit; null where none fits.
   OwningOpRef<ModuleOp> planned;
   FittedSchedule best;
   plan::StrategyChoice bestChoice;
@@ -86,7 +86,7 @@ private:
   }
 
   LogicalResult apply(const planner::Candidate &candidate, ModuleOp copy) {
-    // The labels do not know all that a pin may contradict.
+    // The labels do not cover everything that a pin may contradict.
     CodeScope scope(copy.getContext(), choice.pins.empty() ? Code::internal : Code::pin);
     return plans.apply(candidate.choice, copy, plan::kBucketBytes);
   }
@@ -112,14 +112,14 @@ private:
 
 } // namespace
 
-/// Searches and schedules, again with less memory where a plan takes more than the search thought. What that finds is
-/// scheduled before what was found for more memory, which is likely to take too much likewise.
+/// Searches and schedules, again with less memory where a plan takes more than the search expected. The plans of the
+/// later search are scheduled before those that were found for more memory, which are likely to take too much likewise.
 static LogicalResult searchAndSchedule(planner::PlanSearch &plans, planner::SearchLimits limits, ScheduleTrials &trials,
                                        std::vector<SearchSummary::Named> &named) {
   std::vector<planner::Candidate> fittingNamed, candidates;
   auto search = [&] {
     planner::SearchReport report = plans.choose(limits);
-    // Later searches have less memory than there is.
+    // Later searches have less memory than the device.
     if (named.empty()) {
       for (const planner::NamedCost &each : report.named)
         named.push_back({each.name, each.costNanoseconds, each.excessBytes});
@@ -156,8 +156,8 @@ static LogicalResult searchAndSchedule(planner::PlanSearch &plans, planner::Sear
 }
 
 /// Plans a copy of the module by a named strategy, as the last resort: it may fit where the search finds nothing that
-/// does, since its rows of memory take a block's peak for that of all. Takes the thriftiest one that suits the batch
-/// and the pins; null where none does.
+/// fits, because the search's rows of memory take the peak of one block for that of all. Takes the thriftiest strategy
+/// that suits the batch and the pins; null where none does.
 static OwningOpRef<ModuleOp> planByName(ModuleOp module, const planner::PlanSearch &plans, PlanChoice &named,
                                         FittedSchedule &fit) {
   for (const plan::NamedStrategy *strategy : plan::getLastResorts()) {

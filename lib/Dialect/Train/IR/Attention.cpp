@@ -6,7 +6,7 @@ using namespace windlass::train;
 
 namespace {
 
-/// Sizes of one attention.
+/// The sizes of one attention.
 struct Sizes {
   int64_t batch, heads, keyHeads, tokens, keys, depth, width;
 };
@@ -53,7 +53,7 @@ FailureOr<Types> inferAttentionGrad(AttentionGradOp::Adaptor op, Emit emit) {
   return Types{op.getQuery().getType(), op.getKey().getType(), op.getValue().getType()};
 }
 
-/// Dims of the values of an attention in terms of its factors.
+/// The dims of the values of an attention in terms of its factors.
 struct Dims {
   ValueFactors query, key, value, mask, result, logSum;
 };
@@ -70,17 +70,18 @@ Dims addAttentionDims(OpFactors &factors, RankedTensorType query, RankedTensorTy
     head.push_back(factors.add("group", heads / keyHeads, summed));
   // The causal border depends on where a part of the tokens begins.
   DimFactors token{factors.add("tokens", query.getDimSize(2), causal ? FactorKind::Replicated : summed)};
-  // With the row's logarithm known a gradient needs of other keys only which of its own a causal token sees.
+  // Where the row's logarithm is known, a gradient needs to know of other keys only which of its own a causal token
+  // sees.
   DimFactors keyToken{
       factors.add("keys", key.getDimSize(2), isGradient && !causal ? FactorKind::Reduction : FactorKind::Inner)};
-  // Ranks would have to sum whole scores before the softmax.
+  // A split would make ranks sum whole scores before the softmax.
   DimFactors depth{factors.add("depth", query.getDimSize(3), FactorKind::Replicated)};
   DimFactors width{factors.add("width", value.getDimSize(3), summed)};
   return {{batch, head, token, depth},    {batch, keyHead, keyToken, depth}, {batch, keyHead, keyToken, width},
           {batch, head, token, keyToken}, {batch, head, token, width},       {batch, head, token}};
 }
 
-/// The causal mask as one to add, [parts, tokens, keys / parts]: 0 where a token sees a key, -inf elsewhere.
+/// Makes the causal mask as a mask to add, [parts, tokens, keys / parts]: 0 where a token sees a key, -inf elsewhere.
 Value makeCausalMask(const Maker &maker, RankedTensorType query, RankedTensorType key, int64_t parts) {
   int64_t tokens = query.getDimSize(2), keys = key.getDimSize(2);
   Type index = maker.builder.getI64Type();
@@ -95,7 +96,7 @@ Value makeCausalMask(const Maker &maker, RankedTensorType query, RankedTensorTyp
                               maker.splat(type, -std::numeric_limits<double>::infinity()));
 }
 
-/// FLOPs of one product of the two matrices of all heads; a causal mask leaves half.
+/// Returns the FLOPs of one product of the two matrices of all heads, which a causal mask halves.
 double getProductFlops(RankedTensorType query, RankedTensorType key, int64_t depth, bool causal) {
   double flops = 2.0 * query.getDimSize(0) * query.getDimSize(1) * query.getDimSize(2) * key.getDimSize(2) * depth;
   return causal ? flops / 2 : flops;
@@ -141,8 +142,8 @@ LogicalResult AttentionOp::buildAdjoint(OpBuilder &builder, ArrayRef<Value> resu
   return success();
 }
 
-/// Each part of the keys is attended to as by a sample of its own; then the parts are weighed by their share of the
-/// row's sum of exponentials. (Milakov and Gimelshein: Online normalizer calculation for softmax, arXiv:1805.02867.)
+/// Attends to each part of the keys as to a sample of its own, and then weighs the parts by their share of the row's
+/// sum of exponentials. (Milakov and Gimelshein: Online normalizer calculation for softmax, arXiv:1805.02867.)
 LogicalResult AttentionOp::buildSplit(OpBuilder &builder, int64_t parts, SmallVectorImpl<Value> &results) {
   Maker maker{builder, getLoc()};
   auto query = typeOf(getQuery()), key = typeOf(getKey());
@@ -200,7 +201,7 @@ OpFactors AttentionGradOp::getFactors() {
 OpCost AttentionGradOp::getCost() {
   OpCost cost = getTrafficCost(*this);
   auto query = typeOf(getQuery()), key = typeOf(getKey());
-  // Scores again, their gradient, and the products for query, key and value.
+  // The scores, their gradient, and the products for query, key and value.
   cost.flops = 3 * getProductFlops(query, key, query.getDimSize(3), getCausal()) +
                2 * getProductFlops(query, key, typeOf(getValue()).getDimSize(3), getCausal());
   return cost;
@@ -208,7 +209,7 @@ OpCost AttentionGradOp::getCost() {
 
 PrecisionClass AttentionGradOp::getPrecisionClass() { return PrecisionClass::Contraction; }
 
-/// A mask that is added says what the causal one does, and its parts are those of the keys.
+/// Replaces the causal mask by an added one, whose parts are those of the keys.
 LogicalResult AttentionGradOp::buildSplit(OpBuilder &builder, int64_t, SmallVectorImpl<Value> &results) {
   Maker maker{builder, getLoc()};
   auto query = typeOf(getQuery()), key = typeOf(getKey());

@@ -1,5 +1,5 @@
-// Simplifications that never change a result's bits, except that splat constants are computed here: what the
-// canonicalizer does. Operators that are changed in place keep their id.
+// The canonicalizer's simplifications. They never change a result's bits, except that splat constants are computed
+// here. Operators that are changed in place keep their id.
 #include "OpSupport.h"
 
 using namespace mlir;
@@ -9,7 +9,7 @@ namespace {
 
 SplatElementsAttr getSplat(Attribute attr) { return llvm::dyn_cast_or_null<SplatElementsAttr>(attr); }
 
-/// Whether all elements are the number; false for what is no splat.
+/// Whether all elements are `number`; false for an attribute that is no splat.
 bool isSplatOf(Attribute attr, double number) {
   SplatElementsAttr splat = getSplat(attr);
   if (!splat)
@@ -22,7 +22,7 @@ bool isSplatOf(Attribute attr, double number) {
   return splat.getElementType().isInteger(64) && splat.getSplatValue<APInt>().getSExtValue() == number;
 }
 
-/// The splat of what `floats` or `integers` makes of the two elements, or null.
+/// Returns the splat of the number that `floats` or `integers` makes of the two elements, or null.
 template <class Floats, class Integers>
 OpFoldResult foldSplats(Attribute lhs, Attribute rhs, Floats floats, Integers integers) {
   SplatElementsAttr a = getSplat(lhs), b = getSplat(rhs);
@@ -47,7 +47,7 @@ bool isIdentity(ArrayRef<int64_t> permutation) {
   return true;
 }
 
-/// A splat under the result's shape, or null.
+/// Returns a splat in the result's shape, or null.
 OpFoldResult reshapeSplat(Attribute attr, Type type) {
   SplatElementsAttr splat = getSplat(attr);
   return splat ? OpFoldResult(splat.resizeSplat(cast<ShapedType>(type))) : OpFoldResult();

@@ -6,7 +6,7 @@ using namespace windlass::train;
 
 namespace {
 
-/// A table of `rows` rows, or of parts that begin at the rows `first` of `allRows`.
+/// Checks a table of `rows` rows, or of parts that begin at the rows `first` of `allRows`.
 LogicalResult checkRows(Emit emit, int64_t rows, Value first, std::optional<uint64_t> allRows) {
   if (rows < 1)
     return emit() << "has a table of " << rows << " rows; rows must be positive";
@@ -96,7 +96,7 @@ FailureOr<Types> inferScatterElementsAdd(ScatterElementsAddOp::Adaptor op, Emit 
   return Types{makeType(shape, input.getElementType())};
 }
 
-/// Dims of `whole` (the tensor with the axis), of the indices, and of the tensor whose axis the indices replace.
+/// The dims of `whole` (the tensor with the axis), of the indices, and of the tensor whose axis the indices replace.
 struct GatherDims {
   ValueFactors whole, indices, parts;
 };
@@ -105,7 +105,7 @@ GatherDims addGatherDims(OpFactors &factors, RankedTensorType whole, RankedTenso
                          FactorKind indexKind) {
   GatherDims dims;
   dims.whole = addDims(factors, whole);
-  // Ranks would have to know which of the indices are theirs.
+  // A split would need ranks that know which of the indices are theirs.
   factors.factors[axis].kind = FactorKind::Replicated;
   factors.factors[axis].name = "axis";
   dims.indices = addDims(factors, indices, "i", indexKind);
@@ -115,8 +115,8 @@ GatherDims addGatherDims(OpFactors &factors, RankedTensorType whole, RankedTenso
   return dims;
 }
 
-/// As above of a table's rows and ids. Parts whose first rows are known are split like anything else; of rows alone a
-/// rank would not know which are its own.
+/// Adds the dims of a table's rows and ids. Parts whose first rows are known are split like anything else; without
+/// these, a rank would not know which rows are its own.
 GatherDims addTableDims(OpFactors &factors, RankedTensorType table, RankedTensorType ids, Value first,
                         FactorKind rowKind, FactorKind idKind) {
   GatherDims dims = addGatherDims(factors, table, ids, 0, idKind);
@@ -133,13 +133,13 @@ GatherDims addTableDims(OpFactors &factors, RankedTensorType table, RankedTensor
   return dims;
 }
 
-/// Where `parts` equal parts of `rows` rows begin.
+/// Returns the first row of each of `parts` equal parts of `rows` rows.
 Value makeFirstRows(const Maker &maker, int64_t rows, int64_t parts) {
   return maker.make<IotaOp>(makeType({parts}, maker.builder.getI64Type()), 0, APFloat(0.0),
                             APFloat(static_cast<double>(rows / parts)));
 }
 
-/// Dims of a tensor with the axis, and of indices and elements along it.
+/// The dims of a tensor with the axis, and of indices and elements along it.
 struct ElementDims {
   ValueFactors whole, parts;
 };
@@ -178,8 +178,8 @@ OpFactors EmbeddingOp::getFactors() {
   return factors;
 }
 
-/// Each part gives the rows that it has and zeros for the others, so that their sum is the whole. (Shoeybi et al.:
-/// Megatron-LM, arXiv:1909.08053, section 3.)
+/// Looks up each part by itself: it gives the rows that it has and zeros for the others, so that the sum of the parts
+/// is the whole. (Shoeybi et al.: Megatron-LM, arXiv:1909.08053, section 3.)
 LogicalResult EmbeddingOp::buildSplit(OpBuilder &builder, int64_t parts, SmallVectorImpl<Value> &results) {
   Maker maker{builder, getLoc()};
   int64_t rows = typeOf(getTable()).getDimSize(0);

@@ -30,7 +30,7 @@ FailureOr<Types> inferCrossEntropyGrad(SoftmaxCrossEntropyGradOp::Adaptor op, Em
   return Types{logits};
 }
 
-/// Rows "d0", "d1", ... and classes; a row that is added carries the ignored label.
+/// Adds factors for rows, "d0", "d1", ..., and classes; a row that pads carries the ignored label.
 ValueFactors addRows(OpFactors &factors, RankedTensorType logits, RankedTensorType labels, FactorKind rows,
                      int64_t ignored) {
   ValueFactors dims = addDims(factors, labels, "d", rows);
@@ -73,9 +73,9 @@ LogicalResult SoftmaxCrossEntropyOp::buildAdjoint(OpBuilder &builder, ArrayRef<V
   return success();
 }
 
-/// Each part of a row's classes is a row of its own. The part that has the label knows its logit and the logarithm of
-/// its own sum of exponentials; what that lacks of the whole row's is added. (After Shoeybi et al.: Megatron-LM,
-/// arXiv:1909.08053, section 3, where rows are combined in the same way.)
+/// Treats each part of a row's classes as a row of its own. The part that has the label knows its logit and the
+/// logarithm of its own sum of exponentials; the difference from the whole row's logarithm is added. (After Shoeybi et
+/// al.: Megatron-LM, arXiv:1909.08053, section 3, where rows are combined in the same way.)
 LogicalResult SoftmaxCrossEntropyOp::buildSplit(OpBuilder &builder, int64_t parts, SmallVectorImpl<Value> &results) {
   Maker maker{builder, getLoc()};
   auto logits = typeOf(getLogits()), labels = typeOf(getLabels());
@@ -85,7 +85,7 @@ LogicalResult SoftmaxCrossEntropyOp::buildSplit(OpBuilder &builder, int64_t part
   auto labelsType = makeType(shape, labels.getElementType());
   Shape rows = countDims(rank), all = countDims(rank + 1);
 
-  // Labels counted from the first class of each part. One that is no class at all stays wrong in every part.
+  // Labels count from the first class of each part. A label that is no class at all stays invalid in every part.
   Value label = maker.spread(getLabels(), rows, shape);
   Value first = maker.make<IotaOp>(makeType({parts}, labels.getElementType()), 0, APFloat(0.0),
                                    APFloat(static_cast<double>(classes)));
@@ -127,8 +127,8 @@ OpFactors SoftmaxCrossEntropyGradOp::getFactors() {
 OpCost SoftmaxCrossEntropyGradOp::getCost() { return getTrafficCost(*this, 18); }
 PrecisionClass SoftmaxCrossEntropyGradOp::getPrecisionClass() { return PrecisionClass::Full; }
 
-/// The logarithm of the row's sum is known, so that nothing is left to reduce: gradient (exp(logit - log_sum) - [class
-/// is the label]).
+/// Computes the gradient (exp(logit - log_sum) - [class is the label]): the logarithm of the row's sum is known, so
+/// nothing is left to reduce.
 LogicalResult SoftmaxCrossEntropyGradOp::buildSplit(OpBuilder &builder, int64_t, SmallVectorImpl<Value> &results) {
   Maker maker{builder, getLoc()};
   auto logits = typeOf(getLogits()), labels = typeOf(getLabels());

@@ -79,7 +79,8 @@ LogicalResult ParameterOp::verify() {
   return success();
 }
 
-/// Fails unless `name` is a parameter of that type, as operators outside of `@update` find it or as it is.
+/// Fails unless `name` is a parameter of that type: its compute type, as operators outside of `@update` find it, or its
+/// own.
 static LogicalResult checkParameter(Operation *op, SymbolTableCollection &symbols, FlatSymbolRefAttr name, Type type,
                                     bool computes) {
   auto parameter = symbols.lookupNearestSymbolFrom<ParameterOp>(op, name);

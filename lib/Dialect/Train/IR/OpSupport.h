@@ -1,4 +1,4 @@
-// What the operator families share: checks, factors and costs of common shapes, small builders.
+// Helpers that the operator families share: checks, factors and costs of common shapes, small builders.
 #ifndef WINDLASS_LIB_DIALECT_TRAIN_IR_OPSUPPORT_H
 #define WINDLASS_LIB_DIALECT_TRAIN_IR_OPSUPPORT_H
 
@@ -6,7 +6,7 @@
 
 namespace windlass::train {
 
-/// Starts a diagnostic at the operator that is checked, or at the place where it is being built.
+/// Starts a diagnostic at the checked operator, or at the place where it is being built.
 using Emit = llvm::function_ref<mlir::InFlightDiagnostic()>;
 using Types = llvm::SmallVector<mlir::Type, 3>;
 using Shape = llvm::SmallVector<int64_t>;
@@ -33,8 +33,8 @@ mlir::LogicalResult checkDistinctDims(Emit emit, llvm::ArrayRef<int64_t> dims, i
 /// Fails unless `value` has the given shape and element type.
 mlir::LogicalResult checkType(Emit emit, mlir::Value value, mlir::RankedTensorType expected, llvm::StringRef name);
 
-/// Implements the two halves of an inferred op by one function `infer(Adaptor, Emit) -> FailureOr<Types>`: inference,
-/// and a verifier that says what is wrong with operands and attributes.
+/// Implements the two halves of an inferred op by one function `infer(Adaptor, Emit) -> FailureOr<Types>`: type
+/// inference, and a verifier that says what is wrong with operands and attributes.
 template <class Op, class Infer>
 mlir::LogicalResult inferTypes(Infer infer, mlir::MLIRContext *context, std::optional<mlir::Location> location,
                                mlir::ValueRange operands, mlir::DictionaryAttr attributes,
@@ -65,12 +65,12 @@ template <class Op, class Infer> mlir::LogicalResult verifyTypes(Op op, Infer in
 /// Appends factors "d0", "d1", ... of `type`'s dims to `factors`; returns the dims' factors.
 ValueFactors addDims(OpFactors &factors, mlir::RankedTensorType type, llvm::StringRef prefix = "d",
                      FactorKind kind = FactorKind::Parallel);
-/// All operands and results go through the same dims together; scalars have none.
+/// Returns the factors of an operator whose operands and results have the same dims; scalars have none.
 OpFactors getElementwiseFactors(mlir::Operation *op);
-/// Bytes of operands and results, and `flopsPerElement` per result element.
+/// Returns the cost of reading the operands, writing the results, and `flopsPerElement` per result element.
 OpCost getTrafficCost(mlir::Operation *op, double flopsPerElement = 0);
 double getBytes(mlir::Type type);
-/// `preferred`, or Index where no operand or result is of a float type.
+/// Returns `preferred`, or Index where no operand or result is of a float type.
 PrecisionClass getClass(mlir::Operation *op, PrecisionClass preferred);
 
 /// Returns a constant of `type` (a tensor type) whose elements are all `value`.
@@ -95,7 +95,7 @@ struct Maker {
   mlir::Value cast(mlir::Value value, mlir::Type element) const {
     return typeOf(value).getElementType() == element ? value : make<CastOp>(typeOf(value).clone(element), value);
   }
-  /// As sums and statistics are computed.
+  /// Returns the value in the type in which sums and statistics are computed.
   mlir::Value widen(mlir::Value value) const { return cast(value, getWideType(typeOf(value).getElementType())); }
   mlir::Value compare(Predicate predicate, mlir::Value lhs, mlir::Value rhs) const {
     return make<CompareOp>(makeType(typeOf(lhs).getShape(), builder.getI1Type()), predicate, lhs, rhs);
@@ -105,8 +105,8 @@ struct Maker {
   mlir::Location loc;
 };
 
-/// Logarithms of sums of exponentials taken together along a dim: what each weighs against the greatest, the sum of
-/// weights, and the logarithm of the whole sum. Where all are -inf, weights and sum are 0 and the logarithm is -inf.
+/// The logarithms of sums of exponentials, combined along a dim: the weight of each relative to the greatest, the sum
+/// of weights, and the logarithm of the whole sum. Where all are -inf, weights and sum are 0 and the logarithm is -inf.
 struct JoinedLogs {
   JoinedLogs(const Maker &maker, mlir::Value logs, int64_t dim);
   mlir::Value weights, sum, log;

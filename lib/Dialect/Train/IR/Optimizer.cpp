@@ -6,7 +6,8 @@ using namespace windlass::train;
 
 namespace {
 
-/// State and gradient are like the weight; the other operands are scalars of its element type.
+/// Checks that state and gradient have the type of the weight, and that the other operands are scalars of its element
+/// type.
 LogicalResult checkUpdate(Emit emit, ValueRange operands, unsigned tensors) {
   auto weight = typeOf(operands[0]);
   for (auto [index, operand] : llvm::enumerate(operands)) {
@@ -30,7 +31,7 @@ FailureOr<Types> inferSgd(SgdOp::Adaptor op, Emit emit) {
   return Types(2, op.getWeight().getType());
 }
 
-/// A scalar cannot be sharded.
+/// Adds the flat factor, but for a scalar, which cannot be sharded.
 void addFlat(OpFactors &factors, RankedTensorType type) {
   if (type.getRank() > 0)
     factors.add("flat", type.getNumElements(), FactorKind::Flat);

@@ -16,7 +16,7 @@ LogicalResult DropoutOp::verify() {
 
 OpFactors DropoutOp::getFactors() {
   OpFactors factors;
-  // A rank with a part of a sample would have to know which of its elements are its own.
+  // A split would need ranks that know which elements of a sample are their own.
   ValueFactors dims = addDims(factors, typeOf(getInput()), "d", FactorKind::Replicated);
   factors.factors.front().kind = FactorKind::Parallel;
   factors.operands = {dims, {dims.front()}};

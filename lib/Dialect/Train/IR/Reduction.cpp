@@ -27,11 +27,11 @@ LogicalResult checkRows(Emit emit, RankedTensorType type) {
   return success();
 }
 
-/// The type of one number per row of `type`.
+/// Returns the type of one number per row of `type`.
 RankedTensorType getRowType(RankedTensorType type) {
   return makeType(type.getShape().drop_back(), getWideType(type.getElementType()));
 }
-/// The type of one number per column.
+/// Returns the type of one number per column.
 RankedTensorType getColumnType(RankedTensorType type) {
   return makeType(type.getShape().take_back(), type.getElementType());
 }
@@ -82,7 +82,8 @@ FailureOr<Types> inferRmsNormGrad(RmsNormGradOp::Adaptor op, Emit emit) {
   return Types{type, getColumnSumType(type)};
 }
 
-/// Factors of the dims of `type`: rows "d0", "d1", ... of a kind, and the row's elements "row", reduced inside.
+/// Adds the factors of the dims of `type`: rows "d0", "d1", ... of a kind, and the row's elements "row", reduced
+/// inside.
 ValueFactors addRowDims(OpFactors &factors, RankedTensorType type, FactorKind rows = FactorKind::Parallel) {
   ValueFactors dims = addDims(factors, getRowType(type), "d", rows);
   dims.push_back({factors.add("row", type.getShape().back(), FactorKind::Inner)});
@@ -91,13 +92,13 @@ ValueFactors addRowDims(OpFactors &factors, RankedTensorType type, FactorKind ro
 
 ValueFactors dropLast(const ValueFactors &dims) { return ValueFactors(dims.begin(), dims.end() - 1); }
 
-/// Arithmetic on rows of one type without an operator that reduces them inside.
+/// Builds arithmetic on rows of one type without operators that reduce the rows inside.
 struct RowMaker : Maker {
   RowMaker(OpBuilder &builder, Location loc, RankedTensorType type) : Maker{builder, loc}, type(type) {}
 
   Value mul(Value lhs, Value rhs) const { return make<MulOp>(lhs, rhs); }
   Value sub(Value lhs, Value rhs) const { return make<SubOp>(lhs, rhs); }
-  /// One number per row, or per column, in each element of the row or column.
+  /// Returns one number per row, or per column, spread to each element of the row or column.
   Value spreadRows(Value rows) const { return spread(rows, countDims(type.getRank() - 1), type.getShape()); }
   Value spreadColumns(Value columns) const { return spread(columns, {type.getRank() - 1}, type.getShape()); }
   Value reduceRows(ReductionKind kind, Value value) const { return reduce(kind, value, {type.getRank() - 1}); }
@@ -107,13 +108,13 @@ struct RowMaker : Maker {
     Value sum = sumRows(value);
     return make<DivOp>(sum, splat(sum.getType(), type.getShape().back()));
   }
-  /// 1/sqrt(mean of squares + epsilon) of the rows.
+  /// Returns 1/sqrt(mean of squares + epsilon) of the rows.
   Value reciprocalRoot(Value value, const llvm::APFloat &epsilon) const {
     Value average = averageRows(mul(value, value));
     return make<RsqrtOp>(make<AddOp>(average, splat(average.getType(), epsilon.convertToDouble())));
   }
 
-  /// As the operator's rows are stored.
+  /// Returns the rows in the element type in which the operator's rows are stored.
   Value narrow(Value rows) const { return cast(rows, type.getElementType()); }
 
   RankedTensorType type;
@@ -268,7 +269,8 @@ LogicalResult LayerNormOp::buildAdjoint(OpBuilder &builder, ArrayRef<Value> resu
   return success();
 }
 
-/// The mean first, then the squares of what is left: the difference of mean square and squared mean would cancel.
+/// Computes the mean first, then the squares of the differences: the difference of mean square and squared mean would
+/// cancel.
 LogicalResult LayerNormOp::buildSplit(OpBuilder &builder, int64_t, SmallVectorImpl<Value> &results) {
   RowMaker maker(builder, getLoc(), typeOf(getInput()));
   Value input = maker.widen(getInput());
@@ -284,7 +286,7 @@ LogicalResult LayerNormOp::buildSplit(OpBuilder &builder, int64_t, SmallVectorIm
 
 OpFactors LayerNormGradOp::getFactors() {
   OpFactors factors;
-  // Rows are summed over for scale and bias, whose gradients do not carry them.
+  // Rows are summed over for the gradients of scale and bias, which do not carry them.
   ValueFactors dims = addRowDims(factors, typeOf(getInput()), FactorKind::Reduction), rows = dropLast(dims);
   factors.operands = {dims, dims, {dims.back()}, rows, rows};
   factors.results = {dims, {dims.back()}, {dims.back()}};
@@ -300,7 +302,7 @@ OpCost LayerNormGradOp::getCost() {
 
 PrecisionClass LayerNormGradOp::getPrecisionClass() { return PrecisionClass::Full; }
 
-/// With x' = (x - mean) rstd and g = dy scale: dx = (g - mean(g) - x' mean(g x')) rstd.
+/// Computes, with x' = (x - mean) rstd and g = dy scale, dx = (g - mean(g) - x' mean(g x')) rstd.
 LogicalResult LayerNormGradOp::buildSplit(OpBuilder &builder, int64_t, SmallVectorImpl<Value> &results) {
   RowMaker maker(builder, getLoc(), typeOf(getInput()));
   Value rstd = maker.spreadRows(getRstd());
@@ -368,7 +370,7 @@ OpCost RmsNormGradOp::getCost() {
 
 PrecisionClass RmsNormGradOp::getPrecisionClass() { return PrecisionClass::Full; }
 
-/// With x' = x rstd and g = dy scale: dx = (g - x' mean(g x')) rstd.
+/// Computes, with x' = x rstd and g = dy scale, dx = (g - x' mean(g x')) rstd.
 LogicalResult RmsNormGradOp::buildSplit(OpBuilder &builder, int64_t, SmallVectorImpl<Value> &results) {
   RowMaker maker(builder, getLoc(), typeOf(getInput()));
   Value rstd = maker.spreadRows(getRstd());

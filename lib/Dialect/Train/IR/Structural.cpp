@@ -101,7 +101,8 @@ FailureOr<Types> inferSplit(SplitOp::Adaptor op, Emit emit) {
 
 // Factors.
 
-/// Dims outside `isMoved` are parallel and common to `from` and `to`; the others have a whole factor on each side.
+/// Maps dims: those outside `isMoved` are parallel and common to `from` and `to`; the others have a whole factor on
+/// each side.
 std::pair<ValueFactors, ValueFactors> mapDims(OpFactors &factors, RankedTensorType from, RankedTensorType to,
                                               function_ref<bool(int64_t)> isMoved, StringRef fromPrefix = "from",
                                               StringRef toPrefix = "to") {
@@ -119,9 +120,9 @@ std::pair<ValueFactors, ValueFactors> mapDims(OpFactors &factors, RankedTensorTy
   return {source, target};
 }
 
-/// Splits the dims of both shapes into common factors, major to minor. Both sides are consumed from the left: as long
-/// as the elements that remain on both sides are equally many, a common divisor of the two current dims is the major
-/// factor of both. Where the two rests have no divisor in common, whole dims up to the next common border stay unsplit.
+/// Splits the dims of both shapes into common factors, major to minor. Both sides are consumed from the left: while the
+/// numbers of remaining elements on both sides are equal, a common divisor of the two current dims is the major factor
+/// of both. Where the two rests have no divisor in common, whole dims up to the next common border stay unsplit.
 OpFactors getReshapeFactors(RankedTensorType from, RankedTensorType to) {
   OpFactors factors;
   ValueFactors source(from.getRank()), target(to.getRank());
@@ -143,7 +144,7 @@ OpFactors getReshapeFactors(RankedTensorType from, RankedTensorType to) {
       if (left == 1 || right == 1)
         continue;
     }
-    // Coprime rests: keep them and everything up to the next common border whole.
+    // The rests are coprime: they and everything up to the next common border stay whole.
     int64_t leftProduct = left, rightProduct = right;
     source[i - 1].push_back(factors.add(name(), left, FactorKind::Replicated));
     target[j - 1].push_back(factors.add(name(), right, FactorKind::Replicated));
@@ -165,8 +166,9 @@ OpFactors getReshapeFactors(RankedTensorType from, RankedTensorType to) {
   return factors;
 }
 
-/// Factors of dim `axis` of each of the parts that lie side by side in the dim whose factor is `axis`. Equal parts
-/// share a factor that may be split, and the whole dim is their number times that factor; unequal ones stay whole.
+/// Returns the factors of dim `axis` of each of the parts that stand side by side in the dim whose factor is `axis`.
+/// Equal parts share a factor that may be split, and the whole dim is their number times that factor; unequal ones stay
+/// whole.
 SmallVector<DimFactors> addParts(OpFactors &factors, int64_t axis, TypeRange parts, ValueFactors &whole) {
   SmallVector<DimFactors> result;
   auto sizeOf = [&](Type type) { return cast<RankedTensorType>(type).getDimSize(axis); };
@@ -182,7 +184,7 @@ SmallVector<DimFactors> addParts(OpFactors &factors, int64_t axis, TypeRange par
   return result;
 }
 
-/// Moves of elements are linear in every operand.
+/// Lets every operand be unreduced: moves of elements are linear in each of them.
 void allowUnreduced(OpFactors &factors) {
   factors.unreducedTogether.emplace_back();
   for (unsigned index = 0; index < factors.operands.size(); ++index)
@@ -236,7 +238,7 @@ LogicalResult IotaOp::verify() {
 OpFactors IotaOp::getFactors() {
   OpFactors factors;
   factors.results = {addDims(factors, typeOf(getResult()))};
-  // A part of the counted dim would have another start.
+  // A part of the counted dim would begin at another number.
   factors.factors[getDim()].kind = FactorKind::Replicated;
   return factors;
 }

@@ -97,7 +97,7 @@ private:
     func::ReturnOp::create(builder, module.getLoc(), norm);
   }
 
-  /// The norm over all gradients, each parameter once. Sums of parts are kept n-ary, to be reduced together.
+  /// Returns the norm over all gradients, each parameter once. Sums of parts are kept n-ary, to be reduced together.
   Value addNorm(ArrayRef<BlockArgument> gradients) {
     SmallVector<Value> squares;
     for (auto [weight, gradient] : llvm::zip(weights, gradients))
@@ -110,8 +110,8 @@ private:
     return make<MulOp>("grad_norm", module.getLoc(), scaled, getHyperparameter(Hyperparameter::inverse_loss_scale));
   }
 
-  /// What scaled gradients are multiplied with. No number where one of them overflowed, so that each optimizer step
-  /// leaves its weight and state as they are without the host being asked.
+  /// Returns the factor that scaled gradients are multiplied by. It is NaN where one of them overflowed, so that each
+  /// optimizer step leaves its weight and state as they are without asking the host.
   Value removeLossScale(Value scale, Value norm) {
     Location loc = module.getLoc();
     Value unscaled = make<MulOp>("unscaled", loc, scale, getHyperparameter(Hyperparameter::inverse_loss_scale));
@@ -155,7 +155,7 @@ private:
   ModuleOp module;
   SmallVector<ParameterOp> weights;
   bool isAdamW, clips, scalesLoss;
-  /// State comes after all parameters that are there.
+  /// The parameter behind which state is added: the last one that existed before.
   ParameterOp lastParameter;
   OpBuilder builder;
   RankedTensorType scalarType;

@@ -60,7 +60,7 @@ private:
     return element.isSignlessInteger(64) || element.isSignlessInteger(32);
   }
 
-  /// From the labels back to the input.
+  /// Walks from the labels back to the input.
   LogicalResult findPath() {
     Value value = labels;
     while (Operation *op = value.getDefiningOp()) {
@@ -73,7 +73,8 @@ private:
     return success();
   }
 
-  /// From the input on: the box of it that is left. `origin` is where in the input the value's first element would be.
+  /// Walks from the input on and computes the box of it that is left. `origin` is the place in the input where the
+  /// value's first element would be.
   LogicalResult followPath() {
     auto shape = cast<RankedTensorType>(input.getType()).getShape();
     starts.assign(shape.size(), 0);

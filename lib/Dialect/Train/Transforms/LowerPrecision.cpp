@@ -16,7 +16,7 @@ namespace {
 
 Type getElement(Value value) { return getElementTypeOrSelf(value.getType()); }
 
-/// Statistics of rows, and scalars that lead to the loss.
+/// Whether an operand stays in f32: statistics of rows, and scalars that lead to the loss.
 bool isWideOperand(Operation *op, unsigned operand) {
   return llvm::TypeSwitch<Operation *, bool>(op)
       .Case<LossOp>([](auto) { return true; })
@@ -30,16 +30,16 @@ RankedTensorType withElement(Value value, Type element) {
   return cast<RankedTensorType>(value.getType()).clone(element);
 }
 
-/// An input of the model, which is narrow for all that reads it.
+/// Whether the value is an input of the model, which is narrow for all its readers.
 bool isInput(Value value) {
   auto argument = dyn_cast<BlockArgument>(value);
   auto function = argument ? dyn_cast<func::FuncOp>(argument.getOwner()->getParentOp()) : func::FuncOp();
   return function && function.getArgAttr(argument.getArgNumber(), kInputAttr);
 }
 
-/// Gives the values of a training step's functions their types. What depends on neither weights nor inputs stays in f32
-/// until it meets something narrow: positions and the angles that are made of them and a buffer are large numbers of
-/// which the small differences count.
+/// Gives the values of a training step's functions their types. Values that depend on neither weights nor inputs stay
+/// in f32 until they meet a narrow value: positions, and the angles that are made of them and a buffer, are large
+/// numbers whose small differences count.
 class PrecisionLowering {
 public:
   PrecisionLowering(ModuleOp module, FloatType narrow)
@@ -91,13 +91,14 @@ private:
     replaced.clear();
   }
 
-  /// Whether it is in f32 for a choice, so that all else, and the backward pass, takes it narrow.
+  /// Whether the value is in f32 only for a router, so that all other readers, and the backward pass, take it narrow.
   bool isCarried(Value value) {
     auto result = dyn_cast<OpResult>(value);
     return result && result.getResultNumber() == 0 && routerPaths.carried.contains(result.getOwner());
   }
 
-  /// Operators that make nothing but a gradient that accumulates in f32 hand their sums on as they are.
+  /// Marks values wide: operators whose only result is a gradient that accumulates in f32 pass on their sums as they
+  /// are.
   void markWide(Value value, Operation *reader) {
     Operation *op = value.getDefiningOp();
     bool moves = isa_and_nonnull<AccumulateOp, ReshapeOp, TransposeOp>(op);
@@ -121,7 +122,7 @@ private:
         inferTypes(op, narrow);
       return;
     }
-    // What operators of the forward pass read narrow is handed over narrow.
+    // A value that operators of the forward pass read narrow is stashed narrow.
     if (auto stash = dyn_cast<StashOp>(op)) {
       Value known = converted[0].lookup(stash.getValue());
       if (!known && isCarried(stash.getValue()))
@@ -131,7 +132,7 @@ private:
     }
     bool sums = isa<MatmulOp, ReduceOp>(op),
          staysWide = (wideGradients.contains(&op) && !sums) || routerPaths.contains(&op);
-    // The gradient of what was narrow before a sum in f32.
+    // The gradient of a value that was narrow before a sum in f32.
     bool leavesSum = isa<BroadcastOp>(op) && narrowSums.contains(op.getAttr(kForwardAttr));
     bool isNarrow =
         leavesSum || (!staysWide && llvm::any_of(op.getOpOperands(), [&](OpOperand &operand) {
@@ -160,7 +161,7 @@ private:
     inferTypes(op, staysWide ? wide : narrow);
   }
 
-  /// Result types by the operator's own rule, or else floats of that type.
+  /// Sets the result types by the operator's own rule, or else to floats of `element`.
   void inferTypes(Operation &op, FloatType element) {
     SmallVector<Type> types;
     auto infer = dyn_cast<InferTypeOpInterface>(op);
@@ -175,13 +176,13 @@ private:
       result.setType(type);
   }
 
-  /// The value in that type, converted where it is made; an argument in the forward and again in the backward pass,
-  /// which has of the forward pass only what is handed over.
+  /// Returns the value in type `element`, converted where it is made; an argument is converted in the forward pass and
+  /// again in the backward pass, which has only stashed values of the forward pass.
   Value convert(Value value, FloatType element, Operation *reader) {
     if (getElement(value) == element)
       return value;
     Operation *maker = value.getDefiningOp();
-    // What is handed over is converted in the backward pass.
+    // A stashed value is converted in the backward pass.
     bool isHandedOver = isa_and_nonnull<StashOp>(maker);
     Attribute forward = (maker && !isHandedOver ? maker : reader)->getAttr(kForwardAttr);
     bool isAgain = !maker && forward;
@@ -201,13 +202,13 @@ private:
       auto number = splat.getSplatValue<APFloat>();
       bool loses, isFinite = number.isFinite();
       number.convert(element.getFloatSemantics(), APFloat::rmNearestTiesToEven, &loses);
-      // A mask's lowest number of f32 stays one that can be multiplied with 0.
+      // The lowest number of f32 in a mask stays finite, so that it can be multiplied with 0.
       if (isFinite && !number.isFinite())
         number = APFloat::getLargest(element.getFloatSemantics(), number.isNegative());
       return converted[isAgain][value] =
                  ConstantOp::create(builder, owner->getLoc(), type, DenseElementsAttr::get(type, number));
     }
-    // Stretched values are converted before they are stretched.
+    // Broadcast values are converted before they are broadcast.
     Operation *op;
     if (auto broadcast = dyn_cast_or_null<BroadcastOp>(maker)) {
       Value input = convert(broadcast.getInput(), element, maker);
@@ -216,7 +217,7 @@ private:
     } else {
       op = CastOp::create(builder, owner->getLoc(), type, value);
     }
-    // Alike in repeats of a block, where owners are.
+    // The ids are alike in repeats of a block where the owners' are.
     auto id = owner->getAttrOfType<StringAttr>(kIdAttr);
     unsigned number = maker ? cast<OpResult>(value).getResultNumber() : cast<BlockArgument>(value).getArgNumber();
     std::string name = id ? id.getValue().str() : "constant." + std::to_string(converted[0].size());
@@ -226,7 +227,7 @@ private:
     return converted[isAgain][value] = op->getResult(0);
   }
 
-  /// What @init makes is converted there, once, where nothing reads it as it is.
+  /// Converts values of @init there, once, where nothing reads them in f32.
   void lowerInitValues() {
     auto init = module.lookupSymbol<func::FuncOp>(kInitFunction);
     Operation *end = init.front().getTerminator();
@@ -259,13 +260,13 @@ private:
   ModuleOp module;
   FloatType narrow, wide;
   RouterPaths routerPaths;
-  /// For one function: its operators whose results are gradients that stay in f32; what was converted for the forward
-  /// and for the backward pass.
+  /// The state for one function: its operators whose results are gradients that stay in f32; the values that were
+  /// converted for the forward and for the backward pass.
   llvm::DenseSet<Operation *> wideGradients;
   llvm::DenseMap<Value, Value> converted[2];
-  /// Ids of sums in f32 of what is narrow.
+  /// The ids of sums in f32 of narrow values.
   llvm::DenseSet<Attribute> narrowSums;
-  /// Operators that another one stands for, where it is read in the other type.
+  /// The operators that another one replaces where they are read in the other type.
   SmallVector<std::pair<Operation *, Operation *>> replaced;
 };
 

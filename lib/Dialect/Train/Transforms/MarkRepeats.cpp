@@ -16,15 +16,15 @@ namespace windlass::train {
 
 namespace {
 
-/// Numbered components of a path that are tried, outermost first.
+/// The most numbered components of a path that are tried, outermost first.
 constexpr unsigned kDeepest = 3;
 
 using Operations = SmallVector<Operation *>;
-/// Blocks of one class by their number.
+/// The blocks of one class by their number.
 using Blocks = std::map<int64_t, Operations>;
 
-/// Operators, attributes, types and wiring of a block, equal for blocks that differ in their inputs and parameters
-/// only. Attributes are compared by identity, so the text means something within this process alone.
+/// Returns the operators, attributes, types and wiring of a block as text, equal for blocks that differ only in their
+/// inputs and parameters. Attributes are compared by identity, so the text has a meaning within this process only.
 std::string getSignature(ArrayRef<Operation *> block) {
   std::string text;
   llvm::raw_string_ostream out(text);
@@ -65,8 +65,8 @@ void mark(ArrayRef<Operation *> block, StringRef className, int64_t index) {
     op->setAttr(plan::kRepeatAttr, repeat);
 }
 
-/// Marks runs of blocks with consecutive numbers and equal signatures. The first structure found has the class's own
-/// name, others have a suffix.
+/// Marks runs of blocks with consecutive numbers and equal signatures. The first structure found has the name of the
+/// class, others have a suffix.
 void markRuns(const Blocks &blocks, StringRef name) {
   llvm::StringMap<unsigned> structures;
   std::string previous;
@@ -110,9 +110,9 @@ void markForward(Block &body) {
   }
 }
 
-/// Stash and adjoint operators belong to the block of their forward operator, and are compared among themselves. The
-/// sum of a block's input gradients belongs to the block that makes them, although the input is another block's result:
-/// so the last block, whose result has one use, does not differ from the others.
+/// Marks stash and adjoint operators: they belong to the block of their forward operator, and are compared among
+/// themselves. The sum of a block's input gradients belongs to the block that makes them, although the input is another
+/// block's result: so the last block, whose result has one use, does not differ from the others.
 void markFollowers(Block &body) {
   llvm::DenseMap<StringAttr, plan::RepeatAttr> repeats;
   llvm::DenseMap<Operation *, plan::RepeatAttr> places;
@@ -141,8 +141,8 @@ void markFollowers(Block &body) {
       markRuns(blocks, name.getValue());
 }
 
-/// Steps of parameters of one shape are instances of one class, each with its reads and writes; so are their parts of
-/// the norm.
+/// Marks the optimizer steps of parameters of one shape as instances of one class, each with its reads and writes, and
+/// likewise their parts of the norm.
 void markUpdate(Block &body) {
   llvm::MapVector<StringAttr, Blocks> classes;
   auto add = [&](Operation *op, StringRef kind, Operations block) {

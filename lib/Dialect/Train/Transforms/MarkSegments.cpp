@@ -21,13 +21,13 @@ using Operations = SmallVector<Operation *>;
 /// A part must have at least this share of its block's FLOPs, or the block has no halves.
 constexpr double kSmallestHalf = 1.0 / 16;
 
-/// What the parts of a block are called.
+/// The names of the parts of a block.
 constexpr char kAttentionPart[] = "attention", kMlpPart[] = "mlp", kFirstPart[] = "first", kSecondPart[] = "second";
 
-/// Values that are made again for nothing are at hand wherever they are needed.
+/// Whether the operator is free to recompute, so that its values are at hand wherever they are needed.
 bool isFree(Operation *op) { return isa<ConstantOp, IotaOp, ReadOp>(op); }
 
-/// The value under the views of `value`.
+/// Returns the value under the views of `value`.
 Value peel(Value value) {
   while (isa_and_nonnull<ReshapeOp, TransposeOp, BroadcastOp>(value.getDefiningOp()))
     value = value.getDefiningOp()->getOperand(0);
@@ -53,7 +53,7 @@ public:
   }
 
 private:
-  /// The name of the block that the operator belongs to, null where it belongs to none.
+  /// Returns the name of the block that the operator belongs to; null where it belongs to none.
   StringAttr getBlock(Operation *op) {
     auto id = op->getAttrOfType<StringAttr>(kIdAttr);
     if (!isForward(op) || isFree(op) || !id)
@@ -67,12 +67,12 @@ private:
     return place ? toName(place->prefix, place->index) : StringAttr();
   }
 
-  /// How many operators the first half has; 0 where no cut is good.
+  /// Returns the number of operators in the first half; 0 where no cut is good.
   size_t findCut(ArrayRef<Operation *> ops) {
     llvm::DenseMap<Operation *, size_t> positions;
     for (auto [i, op] : llvm::enumerate(ops))
       positions[op] = i;
-    // Per value that is not at hand: behind which operator it is there, and which uses it last.
+    // For each value that is not at hand: the operator behind which it is available, and its last user.
     llvm::MapVector<Value, std::pair<size_t, size_t>> spans;
     for (auto [i, op] : llvm::enumerate(ops))
       for (Value operand : op->getOperands()) {
@@ -141,7 +141,7 @@ private:
 
   Block &body;
   llvm::DenseSet<Operation *> weightless, shared;
-  /// Repeats that are more than the norms of one layer.
+  /// The repeats that are more than the norms of one layer.
   llvm::DenseSet<Attribute> repeatedBlocks;
 };
 

@@ -9,8 +9,8 @@
 
 namespace windlass::train {
 
-/// Calls `apply` for every weight or buffer whose logical name a pattern matches, once each. Fails for a pattern that
-/// is malformed or matches nothing: most often it is misspelt.
+/// Calls `apply` once for every weight or buffer whose logical name a pattern matches. Fails for a pattern that is
+/// malformed or, being misspelt most often, matches nothing.
 mlir::LogicalResult applyToMatches(mlir::ModuleOp module, llvm::ArrayRef<std::string> patterns, llvm::StringRef option,
                                    llvm::function_ref<void(ParameterOp)> apply);
 

@@ -8,7 +8,7 @@ namespace windlass::train {
 
 namespace {
 
-/// Whether somebody asks where the largest number of a row is, or compares probabilities at all.
+/// Whether an operator asks where the largest number of a row is, or compares probabilities at all.
 bool isChosenFrom(Value value) {
   return llvm::any_of(value.getUsers(), [&](Operation *user) {
     if (!isa<CompareOp>(user) || !isForward(user))
@@ -33,7 +33,7 @@ bool isProduct(Value value) {
   return value.getDefiningOp<MatmulOp>() != nullptr;
 }
 
-/// A layer's product with its bias.
+/// Whether the operator adds a bias to a layer's product.
 bool isBiased(Operation *op) {
   return isa<AddOp>(op) && ((isProduct(op->getOperand(0)) && isRead(op->getOperand(1))) ||
                             (isProduct(op->getOperand(1)) && isRead(op->getOperand(0))));
@@ -52,7 +52,7 @@ public:
       visitRouter(toProducts.pop_back_val());
     while (!toLayers.empty())
       visitCarried(toLayers.pop_back_val());
-    // To the end, so that the last layer is as the others.
+    // The walk goes to the end, so that the last layer is like the others.
     for (Operation &op : block)
       if (isForward(&op) && isa<AddOp>(op) && llvm::any_of(op.getOperands(), [&](Value operand) {
             return isa_and_nonnull<AddOp, EmbeddingOp>(operand.getDefiningOp()) &&
@@ -62,7 +62,7 @@ public:
   }
 
 private:
-  /// From the compared numbers back to the router's product.
+  /// Walks from the compared numbers back to the router's product.
   void visitRouter(Value value) {
     Operation *op = value.getDefiningOp();
     if (!isa_and_nonnull<AddOp, BroadcastOp, DivOp, MatmulOp, MulOp, ReshapeOp, SelectOp, SoftmaxOp, SubOp,
@@ -72,7 +72,7 @@ private:
     llvm::append_range(isa<MatmulOp>(op) ? toLayers : toProducts, op->getOperands());
   }
 
-  /// From what a router reads back to the embedding.
+  /// Walks from a router's operand back to the embedding.
   void visitCarried(Value value) {
     SmallVector<Operation *> views;
     Operation *op = value.getDefiningOp();
@@ -111,7 +111,7 @@ RouterPaths findRouterPaths(ArrayRef<func::FuncOp> functions) {
     });
   for (StringAttr name : others)
     paths.weights.erase(name);
-  // A table that a product reads too is narrow for both.
+  // A table that a product also reads is narrow for both.
   SmallVector<Operation *> narrow;
   for (Operation *op : paths.carried)
     if (auto embedding = dyn_cast<EmbeddingOp>(op)) {

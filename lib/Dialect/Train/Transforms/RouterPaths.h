@@ -9,7 +9,7 @@
 
 namespace windlass::train {
 
-/// The operators of the forward pass that lead to a choice.
+/// The operators and weights of the forward pass that lead to a choice of experts.
 struct RouterPaths {
   /// The operators from a router's product to the numbers that are compared.
   llvm::DenseSet<mlir::Operation *> routers;

@@ -14,7 +14,7 @@ namespace windlass::train {
 
 namespace {
 
-/// Checks of one module; every check reports and goes on.
+/// Checks one module; every check reports and goes on.
 class FunctionsVerifier {
 public:
   explicit FunctionsVerifier(ModuleOp module) : module(module) {}
@@ -124,7 +124,7 @@ bool FunctionsVerifier::run() {
   isRight = checkModule(module, {kInitFunction, kMicrobatchFunction, kUpdateFunction, kEvaluateFunction});
   func::FuncOp init = find(kInitFunction, true), microbatch = find(kMicrobatchFunction, true);
   func::FuncOp evaluate = find(kEvaluateFunction, true), update = find(kUpdateFunction, false);
-  // What follows compares functions that are right by themselves.
+  // The checks below compare functions that are right by themselves.
   if (!isRight)
     return false;
   if (init.getNumArguments() != 0)
