@@ -34,7 +34,7 @@ FAMILIES = {
     'vit': (vit.build, vit.VitConfig, dict(side=12, patch=4)),
     'irregular': (irregular.build, irregular.IrregularConfig, dict(layers=3)),
 }
-# Those whose layers are alike, each with an attention, norms and an activation.
+# The families whose layers are alike, each with an attention, norms and an activation.
 TRANSFORMERS = ('gpt', 'opt', 'llama', 'moe', 'mixtral', 'bert', 'vit')
 
 WINDLASS = pathlib.Path(os.environ.get('WINDLASS', ROOT / 'build' / 'bin' / 'windlass')).resolve()
@@ -46,7 +46,7 @@ class Outcome:
     out: str
     err: str
     seconds: float
-    # The time of a processor: other work on the machine does not change it.
+    # The processor time in seconds, which other work on the machine does not change.
     processor_seconds: float
     peak_bytes: int
 
@@ -76,7 +76,7 @@ def run(command, env=None, cwd=None, timeout=600, limit=None):
 
 
 def windlass(*arguments, **options):
-    """Runs windlass. Whatever it refuses, it says why with a code that `windlass explain` knows."""
+    """Runs windlass. Checks that every refusal has a code that `windlass explain` knows."""
     outcome = run([WINDLASS, *arguments], **options)
     if outcome.code != 0 and not re.search(r' \[WL\d{4}\]$', outcome.err, re.M):
         raise AssertionError(f'exit code {outcome.code} without a code in the message: {outcome.err[-2000:]}')
@@ -85,12 +85,12 @@ def windlass(*arguments, **options):
 
 @functools.cache
 def named_strategies():
-    """The rows of the registry of named strategies."""
+    """Returns the rows of the registry of named strategies."""
     return json.loads(windlass('explain', '--strategies', '--json').out)
 
 
 def conforms(value, schema, root=None):
-    """Whether a value is what a schema says; knows the words that our schemas use. `root` is the schema that this one is a part of."""
+    """Whether a value conforms to a schema; knows the words that our schemas use. `root` is the schema that this one is a part of."""
     root = root or schema
     known = {'$schema', 'title', 'description', '$defs', 'type', 'properties', 'additionalProperties', 'required', 'propertyNames', 'minProperties',
              'items', 'minItems', 'minimum', 'exclusiveMinimum', 'maximum', 'const', 'oneOf', 'pattern', '$ref'}
@@ -130,12 +130,12 @@ def conforms(value, schema, root=None):
 
 
 def built_folder(outcome):
-    """The folder of the program that a `train -v` has built, with `run.sh` and `build/train`."""
+    """Returns the folder of the program that a `train -v` has built, with `run.sh` and `build/train`."""
     return pathlib.Path(re.findall(r"(?:building|built before) in '(.*)'", outcome.err)[-1])
 
 
 def without_comments(source):
-    """The text of an emitted C++ source without what stands behind `//`."""
+    """Returns the text of an emitted C++ source without comments behind `//`."""
     return re.sub(r'//[^\n]*', '', source)
 
 
@@ -155,7 +155,7 @@ class Case(unittest.TestCase):
         return outcome
 
     def small_gpt(self, name='small.onnx', external=False, **change):
-        """A generated one-layer GPT in the scratch folder."""
+        """Returns the path of a generated one-layer GPT in the scratch folder."""
         return self.small('gpt', name, external, **change)
 
     def small(self, family, name='small.onnx', external=False, **change):
@@ -172,7 +172,7 @@ class Case(unittest.TestCase):
 
 
 def one_layer(family, **change):
-    """The graph of the family's one-layer model. Sizes of texts change nothing in a family of images."""
+    """Returns the graph of the family's one-layer model. Sizes of texts change nothing in a family of images."""
     build, kind, own = FAMILIES[family]
     size = dict(layers=1, width=32, vocabulary=256, tokens=16, batch=4)
     if family in TRANSFORMERS:
@@ -196,7 +196,7 @@ def prepared(name, folder):
 
 
 def few_labels(model, target):
-    """The micro-batches of gpt2-tiny's folder with the labels left that reference_tokens.json is of, and that reference."""
+    """Returns the micro-batches of gpt2-tiny's folder with only the labels that reference_tokens.json counts, and that reference."""
     stored = json.loads((model / 'reference_tokens.json').read_text())
     batches = safetensors_file.read(model / 'batches.safetensors')
     for name, values in batches.items():
@@ -209,7 +209,7 @@ def few_labels(model, target):
 
 
 def folded(path):
-    """The model with what depends on neither an input nor a parameter computed, as the exporter's own optimisation leaves it."""
+    """Returns the model with values that depend on neither an input nor a parameter computed, as the exporter's optimisation does."""
     model = onnx.load(str(path))
     key = 'pkg.torch.export.graph_signature.InputSpec.kind'
     trained = {info.name for info in model.graph.value_info for mark in info.metadata_props if (mark.key, mark.value) == (key, 'PARAMETER')}

@@ -81,7 +81,7 @@ class Equivalence:
         target = self.work / name
         values.update(G=self.setup.micro_batches, average=self.setup.average, optimizer=self.setup.optimizer, precision=self.setup.precision,
                       bucket=self.setup.bucket_bytes, recompute=self.setup.recompute, clip=str(self.setup.clip).lower())
-        # Errors without the module, which would be longer than what is kept of them.
+        # Errors are printed without the module, which would be longer than the part that is kept.
         execute(self.opt, '--mlir-print-op-on-diagnostic=false', source, *(text.format(**values) if '{' in text else text for text in passes), '-o', target)
         return target
 
@@ -94,7 +94,7 @@ class Equivalence:
         return (l3, 'L3'), (l4, 'L4'), (fused, 'L4'), (l5, 'L5')
 
     def run(self, source, level, precision, *flags):
-        """The dump of a run of two steps; later flags win over the common ones."""
+        """Returns the dump of a run of two steps; `flags` override the common ones."""
         target = self.work / f'{source.name}.{precision}.safetensors'
         files = [part for flag, file in (('--initial', self.setup.initial), ('--batches', self.setup.batches)) if file for part in (flag, file)]
         execute(self.run_tool, source, '--level', level, '--precision', precision, '--steps', self.setup.steps, '--eps', '1e-3',
@@ -121,7 +121,7 @@ class Equivalence:
             print(f'{other.name}: ' + ', '.join(f'{kind} {value:.1e}' for kind, value in found.items()))
 
     def check(self):
-        """Compares all; raises Failure at the first that is beyond its bound."""
+        """Compares all values; raises Failure at the first that is beyond its bound."""
         l1 = self.graph()
         l2 = self.lower(l1, TO_L2, 'l2.mlir')
         if self.setup.average == 'tokens':

@@ -52,7 +52,7 @@ def copy_reference(source, target):
 
 
 def check_initial(source):
-    """Refuses a model whose initial.safetensors is not what its graph holds."""
+    """Refuses a model whose initial.safetensors differs from the values of its graph."""
     initial = safetensors_file.read(source / 'initial.safetensors')
     held = {tensor.name: onnx.numpy_helper.to_array(tensor) for tensor in onnx.load(source / 'model.onnx').graph.initializer}
     for name, array in initial.items():
@@ -61,7 +61,7 @@ def check_initial(source):
 
 
 def copy_graph(source, target):
-    """Returns the values that are left out."""
+    """Copies a graph without its large values and returns these."""
     values = {}
     model = onnx.load(source, load_external_data=False)
     offset = 0

@@ -169,7 +169,7 @@ def save_gzipped(program, path):
 
 
 def train(module, batches):
-    """PyTorch's losses; weights of 16 bits are widened first, as our masters are."""
+    """Returns PyTorch's losses; weights of 16 bits are widened first, as our masters are."""
     module = module.float().train()
     optimizer = torch.optim.AdamW([p for p in module.parameters() if p.requires_grad], lr=1e-3, weight_decay=0)
     losses = []

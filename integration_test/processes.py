@@ -35,11 +35,11 @@ class Family:
         self.head = subprocess.Popen([str(word) for word in command], env=dict(os.environ, **(env or {}), **{name: value}), **options)
 
     def members(self):
-        """The folders in /proc of all that run, but for the command itself."""
+        """Returns the folders in /proc of all running members, without the command itself."""
         return [each for each in all_processes() if self.mark.encode() in read(each / 'environ').split(b'\0') and int(each.name) != self.head.pid]
 
     def programs(self, name):
-        """Process ids of those that run a program of that name."""
+        """Returns the process ids of the members that run a program of that name."""
         return [int(each.name) for each in self.members() if pathlib.Path(os.fsdecode(read(each / 'cmdline').split(b'\0')[0])).name == name]
 
     def reap(self):
@@ -49,7 +49,7 @@ class Family:
                     os.waitpid(pid, os.WNOHANG)
 
     def zombies(self):
-        """Children that have come to this process and that nobody has reaped."""
+        """Returns the children that this process has adopted and that nobody has reaped."""
         self.reap()
         found = []
         for children in pathlib.Path('/proc/self/task').glob('*/children'):
@@ -63,12 +63,12 @@ class Family:
         return {name for name in fresh if os.fsencode(SEGMENTS / name) not in mapped}
 
     def left(self):
-        """Returns in words what is still there; empty when nothing is."""
+        """Returns a description of what is left; empty where nothing is."""
         running = [f'{each.name}: {os.fsdecode(read(each / "cmdline").replace(chr(0).encode(), b" "))[:100]}' for each in self.members()]
         return running + [f'child {pid}' for pid in self.zombies()] + [f'/dev/shm/{name}' for name in self.stale_segments()]
 
     def wait_until_gone(self, seconds=60):
-        """Waits for the command and all that it has started; returns the seconds that it took and what is left then."""
+        """Waits for the command and everything that it has started; returns the seconds that it took and a description of what is left."""
         begin = time.monotonic()
         left = ['the command']
         while left and time.monotonic() < begin + seconds:
@@ -77,7 +77,7 @@ class Family:
         return time.monotonic() - begin, left
 
     def kill(self):
-        """Ends everything, for tests that have failed."""
+        """Kills all members, for tests that have failed."""
         self.head.kill()
         self.head.wait()
         while self.members() or self.zombies():

@@ -18,7 +18,7 @@ import test_program
 from windlass_models import safetensors_file
 
 IGNORED = -100
-# How many labels each micro-batch keeps, from the front; some keep none, so that the mean of the micro-batches' means is NaN.
+# The share of labels that each micro-batch keeps, from the front; some keep none, so that the mean of the micro-batches' means is NaN.
 LEFT = (1, 0.05, 0.3, 0, 0.7, 0.02, 0.12, 1)
 
 
@@ -94,7 +94,7 @@ class LevelsTest(AverageCase):
 
 
 class MergedTest(AverageCase):
-    """G micro-batches of B rows against one of G·B rows, which has one mean: the same step."""
+    """G micro-batches of B rows give the same step as one micro-batch of G·B rows, which has one mean."""
     COUNT = 4
 
     def merged(self, setup):
@@ -121,7 +121,7 @@ class MergedTest(AverageCase):
         found = run.deviations(merged, apart)
         for kind in ('loss', 'grad_norm', 'gradient', 'parameter', 'state'):
             self.assertLess(found[kind], 1e-10, kind)
-        # The mean of means is another step: not even a number, because one micro-batch has no label; another one where each has some.
+        # The mean of means gives another step: NaN where a micro-batch has no label, and another number where each has some.
         few = leave_few(self.folder / 'full.safetensors', self.folder / 'few.safetensors', lambda k, size: (size, 3)[k % 2])
         losses = [safetensors_file.read(self.dump(dataclasses.replace(setup, batches=batches, average='micro-batches'))[1])['loss.0']
                   for batches in (setup.batches, few)]
@@ -130,7 +130,7 @@ class MergedTest(AverageCase):
         self.assertGreater(abs(losses[1] - tokens), 1e-4)
 
     def test_programs(self):
-        """And evaluation, which is the mean over all labels of its micro-batches."""
+        """Programs, and their evaluation, which is the mean over all labels of its micro-batches."""
         setup = self.setup_of_family('gpt')
         merged = self.merged(setup)
         judge = equivalence.Equivalence(merged)

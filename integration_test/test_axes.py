@@ -14,7 +14,7 @@ TO_L3 = ('--plan-verify-layouts=materialized=false',)
 
 
 def with_axes(text, name, names):
-    """What a plan says of one axis said of several, in the order of `names`."""
+    """Returns the plan with each mention of one axis replaced by `names`, in this order."""
     word = re.compile(rf'\b{name}\b')
     text = re.sub(r'\b(sum|max|flat)(\([^)]*\))', lambda match: match[1] + word.sub(','.join(names), match[2]), text)
     text = re.sub(rf'([:+]){name}\b', r'\1' + '+'.join(names), text)
@@ -30,7 +30,7 @@ class AxesTest(test_program.ProgramCase):
         return plan
 
     def split_axis(self, plan, names):
-        """The plan on a mesh that has two axes of 2 instead of one of 4."""
+        """Returns the plan on a mesh that has two axes of 2 instead of one of 4."""
         axis, = plan['mesh']['axes']
         for part in ('functions', 'parameters'):
             plan[part] = json.loads(with_axes(json.dumps(plan[part]), axis['name'], names))
@@ -66,7 +66,7 @@ class AxesTest(test_program.ProgramCase):
         up['split'] = {'k0': ['rows'], 'n0': ['columns']}
         text = self.check(setup, plan)
         self.assertIn('<[<"columns", 2>, <"rows", 2>]>', text)
-        # Half of the 16 are summed for half of the 64 columns; of these sums each member of `rows` keeps half.
+        # Each rank sums half of the 16 for half of the 64 columns; each member of `rows` keeps half of these sums.
         self.assertRegex(text, r'matmul .*: tensor<4x8x8xf32>, tensor<8x32xf32> -> tensor<4x8x32xf32>')
         self.assertRegex(text, r'reduce_scatter .* over \["rows"\] : tensor<32x2x16xf32> -> tensor<32x1x16xf32>')
 
@@ -87,7 +87,7 @@ class AxesTest(test_program.ProgramCase):
         self.assertRegex(text, r'all_reduce.*"hosts"')
         self.assertRegex(text, r'all_gather.*"inside"')
         self.assertNotRegex(text, r'all_gather.*"hosts"')
-        # Which programs know: rank 2 of 4 takes the micro-batches of group 2.
+        # Programs know the axes too: rank 2 of 4 takes the micro-batches of replica 2.
         project = self.folder / 'project'
         self.succeed('emit', setup.input, '--plan', self.folder / 'edited.json', '-o', project)
         self.assertEqual((project / 'src' / 'tables.cpp').read_text().count('axis_role::replica'), 2)

@@ -1,4 +1,4 @@
-"""What bad input gets: every case of the package `bad_input` ends with one line that says why, the right exit code, no crash, nothing
+"""Bad input: every case of the package `bad_input` ends with one line that says why, the right exit code, no crash, nothing
 written where it does not belong, and within bounds of time and memory. Prints how many cases were run.
 
     test_bad_files.py [--only PART-OF-A-NAME] [CLASS.TEST...]
@@ -21,7 +21,7 @@ from bad_input.case import UNSUPPORTED
 from windlass_models import safetensors_file
 
 SECONDS, BYTES = 10, 2 << 30
-# A sanitizer's own bookkeeping is not the program's.
+# The memory of a sanitizer's bookkeeping is not counted as the program's.
 IS_SANITIZED = os.environ.get('WINDLASS_SANITIZED') == 'ON'
 MODELS = (models.files, models.damaged, models.packed, models.versions, models.operators, models.attributes, models.shapes, models.values,
           models.losses, models.dimensions, graphs.names, graphs.functions, graphs.amplified, graphs.nesting, graphs.far_shapes, graphs.counts, external.places, external.constants, problems.problems)
@@ -56,7 +56,7 @@ class Sweep(common.Case):
     programs = {'windlass': common.WINDLASS, 'solve': common.WINDLASS.parent / 'windlass-solve'}
 
     def wrong(self, case, folder):
-        """Returns what is wrong with the outcome of a case; nothing when all is right."""
+        """Returns a description of what is wrong with the outcome of a case; nothing when all is right."""
         output = os.path.join(folder, case.output) if case.output else ''
         before = contents(self.folder, output)
         try:
@@ -120,7 +120,7 @@ class ModelFiles(Sweep):
 class RunFiles(Sweep):
     @classmethod
     def setUpClass(cls):
-        """The models that damage is done to, their programs, and a run of each."""
+        """Makes the models that the cases damage, their programs, and a run of each."""
         folder = tempfile.TemporaryDirectory(prefix='windlass-made-')
         cls.addClassCleanup(folder.cleanup)
         cls.made = pathlib.Path(folder.name)

@@ -61,7 +61,7 @@ class BytesTest(common.Case):
             strategy, _, kind = name.partition(', ')
             model = models[kind]
             for m in (1, 4):
-                # One group of ranks runs m micro-batches; those that split the data run as many of their own, but for G = 1.
+                # One replica runs m micro-batches; strategies that split the data run as many on each rank, but for G = 1.
                 groups = 1 if m == 1 or strategy == 'megatron' else RANKS
                 with self.subTest(strategy=name, m=m):
                     counted = self.count(model, data, strategy, m * groups)

@@ -21,7 +21,7 @@ SIZES = dict(layers=3, tokens=64, batch=8, vocabulary=64)
 
 class ClaimsCase(common.Case):
     def plan(self, model, *flags, name='plan.json', code=0):
-        """The outcome, the plan and its certificates."""
+        """Returns the outcome, the plan and its certificates."""
         path = self.folder / name
         outcome = common.windlass('plan', model, '--strategy', 'auto', '--json', '-o', path, *flags)
         self.assertEqual(outcome.code, code, outcome.err)
@@ -39,7 +39,7 @@ class ClaimsCase(common.Case):
 
 class EveryPlanTest(ClaimsCase):
     def test_families(self):
-        """On machines of several kinds, with as much memory as there is and with the least that something fits into."""
+        """Searches on machines of several kinds, with all their memory and with the least that a plan fits into."""
         for family in FAMILIES:
             model = self.small(family, **SIZES)
             verified = recomputing = proven = 0
@@ -70,7 +70,7 @@ class EveryPlanTest(ClaimsCase):
 
 class RecomputeTest(ClaimsCase):
     def test_recompute_costs_time_and_counts_in_the_bound(self):
-        """On one rank nothing else makes room, and nothing runs concurrently with operators: a tighter limit costs more, and as much more by the
+        """On one rank only recompute makes room, and nothing runs concurrently with operators: a tighter limit costs more, and as much more in the
         bound, but for one block (docs/solver.md) and what packing takes beside the rows."""
         layers = 12
         model = self.small('gpt', **{**SIZES, 'layers': layers, 'width': 256})
@@ -149,14 +149,14 @@ class ChangedTest(ClaimsCase):
                     self.verify(self.model, self.path, r'certificate.*\[WL0309\]')
 
     def forge(self, plan, entries):
-        """As one who knows how hashes are made."""
+        """Changes a plan as somebody would who knows how its hashes are made."""
         text = json.dumps(entries)
         self.certificate.write_text(text)
         plan['claims']['certificate_hash'] = hashlib.sha256(text.encode()).hexdigest()
         self.path.write_text(json.dumps(plan))
 
     def test_forgery(self):
-        """A bound that nothing proves is refused by what is computed, not by a hash."""
+        """A bound without a proof is refused because of its value, not because of a hash."""
         least = min(self.entries['certificates'], key=lambda entry: entry['bound'])
         bound = least['bound']
         self.forge(self.good, self.entries)
@@ -171,7 +171,7 @@ class ChangedTest(ClaimsCase):
         self.verify(self.model, self.path, f'is of {count} meshes, but {count + 1} can be chosen')
 
     def test_edits(self):
-        """An edit takes the claims away, from programs and from the file that they bear; what is left is used."""
+        """An edit removes the claims, from the plan that is used and from the file in programs; the rest of the plan is used."""
         edited = copy.deepcopy(self.good)
         edited['bucket_bytes'] *= 2
         self.path.write_text(json.dumps(edited))
@@ -194,7 +194,7 @@ class ChangedTest(ClaimsCase):
         self.assertEqual(outcome.code, 2)
 
     def test_emitted(self):
-        """A project has the certificate of the plan that was searched for it, and not of one that was before."""
+        """A project has the certificate of the plan that was searched for it, and not of an earlier one."""
         flags, project = ('--cluster', 'cpu:4', '--micro-batches', 2), self.folder / 'emitted'
         self.succeed('emit', self.model, *flags, '-o', project)
         self.verify(self.model, project / 'plan.json')
@@ -203,7 +203,7 @@ class ChangedTest(ClaimsCase):
         self.assertFalse((project / 'plan.cert').exists())
 
     def test_gap(self):
-        """A plan that is not proven to be as good as is wanted is written, and said to be so."""
+        """A plan whose gap is larger than asked for is written, and the message says so."""
         flags = ('--cluster', 'h200:8', '--work-limit', 1)
         self.plan(self.model, *flags, '--max-gap', 1, name='other.json')
         outcome, path, _ = self.plan(self.model, *flags, '--max-gap', 0, name='gap.json', code=5)

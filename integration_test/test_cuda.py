@@ -155,10 +155,10 @@ class Emulated(EmulatedCase):
         for cluster, precision in (('h200:1', 'tf32'), ('h200:1', 'f32'), ('h100:1', 'tf32')):
             outcome = common.windlass('plan', model / 'model.onnx', '--cluster', cluster, '--precision', precision, '--strategy', 'ddp', '--costs', profile, '--json')
             planned[cluster, precision] = outcome
-        self.assertEqual(planned['h100:1', 'tf32'].code, 1)  # of other devices it says nothing
+        self.assertEqual(planned['h100:1', 'tf32'].code, 1)  # it says nothing of other devices
         self.assertIn("'h200'", planned['h100:1', 'tf32'].err)
         self.assertEqual(set(json.loads(planned['h200:1', 'tf32'].out)['seconds_by_source']), {'measured'})
-        self.assertIn('analytic', json.loads(planned['h200:1', 'f32'].out)['seconds_by_source'])  # of products of f32 neither
+        self.assertIn('analytic', json.loads(planned['h200:1', 'f32'].out)['seconds_by_source'])  # nor of products in f32
         self.check_chosen_products(model, made)
 
     def check_chosen_products(self, model, profile):
@@ -177,7 +177,7 @@ class Emulated(EmulatedCase):
             self.assertRegex((run / 'logs' / 'rank_00000.log').read_text(), rf"products: {taken} of \d+ shapes by the profile's algorithms\n")
 
     def measured(self, model, *flags):
-        """Returns what a model's measuring program writes, for all tests that ask."""
+        """Returns the profile that a model's measuring program writes, made once for all tests."""
         project, file = self.folder / 'measuring-model', self.folder / 'measured.json'
         if not file.exists():
             outcome = common.windlass('profile', model / 'model.onnx', *flags, '--emit', project)
@@ -199,7 +199,7 @@ class Emulated(EmulatedCase):
         self.assertEqual({key.split('(')[0] for key in here['epilogues']}, {'matmul_bias', 'matmul_bias_gelu', 'matmul_bias_grad'})
         self.assertTrue(any(key.endswith('adds') for key in here['epilogues']))
         self.assertLessEqual(set(here['epilogues']), set(measured['commands']))
-        # What is faster where both are emulated says nothing.
+        # Which of the two is faster under emulation says nothing.
         faster, slower = ({key: {'seconds': 1e-5, 'apart_seconds': seconds} for key in here['epilogues']} for seconds in (2e-5, 1e-5))
         steps, rows = {}, {}
         for name, products in (('apart', {}), ('slower', {**here, 'choices': {}, 'epilogues': slower}), ('fused', {**here, 'choices': {}, 'epilogues': faster}),
@@ -254,7 +254,7 @@ class Emulated(EmulatedCase):
         self.assertLessEqual(set(own['choices']), set(measured['commands']))
         self.assertTrue(all(each['workspace_bytes'] > 0 for each in own['choices'].values()))
         needed = max(each['workspace_bytes'] for each in own['choices'].values())
-        # What is faster where both are emulated says nothing.
+        # Which of the two is faster under emulation says nothing.
         faster = {key: {**each, 'seconds': 1e-5, 'own_seconds': 2e-5} for key, each in own['choices'].items()}
         here, rows, scratch = 'plain loops on emulated on the processor', {}, {}
 
@@ -438,7 +438,7 @@ class Compiled(CudaTest):
             for model, project in linked:
                 self.build(project, project / 'build', [*COMPILED, f'-DWINDLASS_RUNTIME_BUILD={runtime}', '-DCMAKE_CUDA_FLAGS=-Werror=all-warnings -Xcompiler=-Werror', '-DCMAKE_CXX_FLAGS=-Werror'])
                 if shutil.which('nvidia-smi') and common.run(['nvidia-smi']).code == 0:
-                    continue  # there is a device, on which scripts/gpu-check runs it
+                    continue  # a device is there, and scripts/gpu-check runs this on it
                 done = common.run([project / 'build' / 'train', '--data', model / 'batches.safetensors', '--steps', '1', '-o', self.folder / 'run'])
                 self.assertEqual(done.code, 1, done.err)
                 self.assertRegex(done.err, r'^error: .*(driver|device).* \[WL0505\]\n$')

@@ -11,7 +11,7 @@ from onnx import TensorProto, helper
 
 import common
 
-# What a test cannot bring about with the tools as they are.
+# The codes that a test cannot bring about with the tools as they are.
 NOT_MET = {
     'WL0401': 'needs a plan that legality checks accept and a pass refuses',
     'WL0505': 'needs a machine without OpenBLAS',

@@ -1,4 +1,4 @@
-"""`windlass doctor` finds what is there, says what one loses without the rest, and fails only where nothing can train."""
+"""`windlass doctor` finds what is installed, says what is lost without the rest, and fails only where nothing can train."""
 
 import json
 import os
@@ -26,7 +26,7 @@ class DoctorTest(common.Case):
         return outcome, {row['name']: row for row in json.loads(outcome.out)}
 
     def path_of(self, *names):
-        """A folder for PATH that holds these programs only."""
+        """Returns a folder for PATH that holds these programs only."""
         folder = self.folder / 'bin'
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir()

@@ -11,7 +11,7 @@ import sys
 import common
 
 BUILD = pathlib.Path(os.environ.get('WINDLASS_BUILD', common.ROOT / 'build'))
-# Each is what this test stands on or a part of: set-up and build come before it, and the suite runs it.
+# Commands that this test needs or is a part of: set-up and build come before it, and the suite runs it.
 INSTEAD = {
     'scripts/demo': f'{sys.executable} -B examples/byte_gpt.py --windlass build/bin/windlass -o $PWD/build/demo',
     'scripts/check': 'true',
@@ -19,7 +19,7 @@ INSTEAD = {
 
 
 def blocks(path):
-    """(line, commands) of the shell blocks of a page."""
+    """Yields (line, commands) of the shell blocks of a page."""
     text = path.read_text()
     for match in re.finditer(r'^```sh\n(.*?)^```', text, re.M | re.S):
         yield text[:match.start()].count('\n') + 2, match[1]

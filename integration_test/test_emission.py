@@ -14,7 +14,7 @@ WARNINGS = '-Wall -Wextra -Werror'
 
 
 def tree(folder):
-    """{path: bytes} of all files below `folder`."""
+    """Returns {path: bytes} of all files below `folder`."""
     return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob('*')) if path.is_file()}
 
 
@@ -31,7 +31,7 @@ class EmissionCase(common.Case):
         return tree(target)
 
     def step_lines(self, emitted):
-        """Lines of the step program: all sources of the model, without the tables and the runtime."""
+        """Returns the number of lines of the step program: all sources of the model, without the tables and the runtime."""
         names = [name for name in emitted if name.startswith('src/') and pathlib.Path(name).suffix in ('.cpp', '.h')]
         step = [name for name in names if 'step' in pathlib.Path(name).name]
         self.assertTrue(step, f'no step program among {names}')
@@ -57,13 +57,13 @@ class DeterminismTest(EmissionCase):
             os.sched_setaffinity(0, allowed)
 
     def test_threads(self):
-        """One processor or all of them."""
+        """One processor or all of them give the same bytes."""
         model = self.small_gpt()
         first = self.plan_and_emit(model, self.folder / 'all')
         self.assertEqual(first, self.on_one_processor(self.plan_and_emit, model, self.folder / 'one'))
 
     def test_threads_of_plans_that_run_again(self):
-        """The same of a named strategy under a limit, and of random plans."""
+        """A named strategy under a limit, and random plans, do so too."""
         model, strategy = self.small_gpt(layers=2), 'zero3*megatron=2'
         refused = common.windlass('plan', model, '--cluster', 'cpu:4', '--micro-batches', 4, '--strategy', strategy, '--memory-limit', 1)
         limit = ('--memory-limit', re.search(r'these would fit: --memory-limit (\d+)', refused.err)[1])
@@ -104,7 +104,7 @@ class DeterminismTest(EmissionCase):
                 self.assertFalse(names_path(data, folder), f'{name} holds a path of this machine')
 
     def test_what_names_a_path(self):
-        """The check of the test above: a clone may be called as a folder inside of the project is."""
+        """The check of the test above works where a clone has the name of a folder inside the project."""
         for text, expected in ((b'include /src/lib', True), (b'"/src"', True), (b'-I/src/include', True), (b'runtime/src/lib', False),
                                (b'${here}/src/lib', False), (b'/srcs', False), (b'/elsewhere/src/lib', False)):
             self.assertEqual(names_path(text, pathlib.Path('/src')), expected, text)
@@ -112,7 +112,7 @@ class DeterminismTest(EmissionCase):
 
 class SizeTest(EmissionCase):
     def test_layers_are_written_once(self):
-        """With more layers the program grows by what calls the function of a layer, not by that function."""
+        """With more layers the program grows by calls of the layer's function, not by copies of that function."""
         small, large = self.small_gpt('four.onnx', layers=4), self.small_gpt('twelve.onnx', layers=12)
         print()
         for strategy in (*(row['name'] for row in common.named_strategies()), 'zero1*megatron=2'):

@@ -20,7 +20,7 @@ BUILD = os.environ.get('WINDLASS_BUILD', common.ROOT / 'build')
 
 class InterpreterCase(common.Case):
     def setup_of(self, model, batches=16, **change):
-        """Values from the file, moved off what a generator would choose; random batches."""
+        """Returns a setup with values from the file, moved away from those that a generator chooses, and random batches."""
         values = {tensor.name: onnx.numpy_helper.to_array(tensor) for tensor in onnx.load(str(model)).graph.initializer}
         floats = {name: array for name, array in values.items() if array.dtype == numpy.float32}
         safetensors_file.write(floats, self.folder / 'initial.safetensors')
@@ -143,7 +143,7 @@ class PyTorchTest(InterpreterCase):
             self.assertLess(numpy.linalg.norm(got - want), 1e-4 * max(1e-4, numpy.linalg.norm(want)), key)
         deviations = {record['onnx']: record.get('final_dev') or 0 for record in reference['initializers']}
         for key, want in safetensors_file.read(model / 'final.safetensors').items():
-            # Now and then a weight whose first gradients nearly cancel takes another of Adam's steps: not above one in a hundred.
+            # Now and then, in at most one of a hundred weights, the first gradients nearly cancel, and Adam takes another step.
             bound = max(2e-5, 10 * deviations.get(key, 0))
             off = numpy.abs(dump[f'parameter.{key}'] - want)
             self.assertLess(numpy.quantile(off, 0.99), bound, key)

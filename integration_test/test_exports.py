@@ -33,7 +33,7 @@ def load(name, form):
 
 
 def missing(model):
-    """How many parameters of the signature no initializer bears."""
+    """Returns the number of parameters of the signature that no initializer is named after."""
     text = next(entry.value for entry in model.graph.metadata_props if entry.key == SIGNATURE)
     held = {tensor.name for tensor in model.graph.initializer}
     targets = re.findall(r"^\w+: PARAMETER target='(.*)'$", text, re.M)

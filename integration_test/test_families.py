@@ -17,13 +17,13 @@ from windlass_models import safetensors_file
 
 MODELS = ('opt-tiny', 'bert-tiny', 'llama-tiny', 'moe-tiny', 'mixtral-tiny', 'gpt2-tiny-default', 'dynamic', 'external')
 LOSS_BOUND, NORM_BOUND = 1e-4, 1e-3
-# What constant folding makes of the positions' embedding.
+# The name that constant folding gives the positions' embedding.
 FOLDED = {'model.transformer.wpe.weight': 'embedding_1'}
 
 
 class FamilyTest(common.Case):
     def model_of(self, name):
-        """The graph, the folder of its reference, and flags that it needs."""
+        """Returns the graph, the folder of its reference, and the flags that it needs."""
         if name == 'dynamic':
             return common.completed('gpt2-tiny-dynamic', self.folder), 'gpt2-tiny', ['--dim', 'batch=4', '--dim', 'tokens=64']
         if name == 'external':

@@ -30,7 +30,7 @@ class LevelsTest(FlatCase):
         for optimizer in 'adamw', 'sgd':
             for strategy in 'zero1', 'zero2', 'zero3':
                 with self.subTest(optimizer=optimizer, strategy=strategy):
-                    # Groups only, and groups of which each splits its batch.
+                    # Replicas only, and replicas that each split their batch.
                     self.check(self.odd(optimizer=optimizer, strategy=strategy, ranks=(RANKS, 8)))
 
 
@@ -49,7 +49,7 @@ class ProgramsTest(FlatCase):
         print(f'worst deviation {run.worst["f32"]:.1e}', file=sys.stderr)
 
     def train(self, setup, name, steps, *flags):
-        """Runs up to that step; what it leaves, by name."""
+        """Runs up to `step` and returns the results by name."""
         out = self.folder / name
         self.succeed('train', setup.input, '--data', setup.batches, '--micro-batches', setup.micro_batches, '--clip', '--optimizer', 'adamw',
                      '--eps', '1e-3', '--lr', '1e-2', '--weight-decay', '0.1', '--steps', steps, '-o', out, *flags)

@@ -9,7 +9,7 @@ import tempfile
 import common
 
 BUILD = pathlib.Path(os.environ['WINDLASS_BUILD'])
-# What takes a few seconds.
+# The runs that take a few seconds.
 RUNS = {'onnx': 3000, 'plan': 5000, 'cluster': 20000, 'certificate': 50000, 'problem': 5000, 'profile': 5000, 'json': 50000, 'manifest': 20000, 'safetensors': 50000, 'tokens': 50000}
 
 

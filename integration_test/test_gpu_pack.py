@@ -36,7 +36,7 @@ class PackTest(unittest.TestCase):
 
     @classmethod
     def write_profile(cls, model):
-        """By which the library computes the attention of one model faster."""
+        """Writes a profile by which the library computes the attention of one model faster."""
         common.windlass('emit', model, '--cluster', 'h200:1', '-o', cls.folder / 'planned')
         cluster = json.loads((cls.folder / 'planned' / 'plan.json').read_text())['cluster']
         heads = 'bf16[16x12x1024x64]{786432,64,768,1}'
@@ -47,7 +47,7 @@ class PackTest(unittest.TestCase):
                 'device': 'a device', 'library': 'a library', 'choices': {key: {'seconds': 1e-4, 'own_seconds': 1e-3, 'workspace_bytes': 1 << 30}}}}))
 
     def check(self, *flags, **environment):
-        """gpu-check with nothing of this session's environment."""
+        """Runs gpu-check without this session's environment."""
         done = subprocess.run([sys.executable, self.pack / 'gpu-check', *flags], capture_output=True, text=True, env=environment, timeout=3000)
         rows = dict(re.findall(r'^(\S.*?)  +\d+\.\d s  (.*)$', done.stdout, re.M))
         self.assertEqual(rows, {row['name']: row['result'] for row in json.loads((self.pack / 'results.json').read_text())['rows']})
@@ -78,7 +78,7 @@ class PackTest(unittest.TestCase):
         self.assertRegex(done.stdout, r'; \S.*, \d+ cores, emulated: no device; outputs are in ')
 
     def test_measure(self):
-        """What it makes of programs' figures; the programs are stand-ins, as none can run here."""
+        """Checks the script's evaluation of programs' figures; stand-ins take the programs' place, which cannot run here."""
         def program(path, text):
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(f'#!{sys.executable}\nimport json, pathlib, sys\n{text}\n')

@@ -12,7 +12,7 @@ MODEL, DATA = common.MODELS / 'mlp' / 'model.onnx', common.MODELS / 'mlp' / 'bat
 
 
 def contents(folder):
-    """Everything below `folder`: kinds, times of change, hashes."""
+    """Returns everything below `folder`: kinds, times of change, hashes."""
     found = {}
     for path in sorted(folder.rglob('*')):
         info = path.lstat()
@@ -29,14 +29,14 @@ class LinksCase(common.Case):
         self.targets = 0
 
     def target(self, text='kept'):
-        """A file outside."""
+        """Returns a file outside."""
         self.targets += 1
         path = self.outside / f'file-{self.targets}'
         path.write_text(text)
         return path
 
     def target_folder(self):
-        """A folder outside that holds files."""
+        """Returns a folder outside that holds files."""
         self.targets += 1
         path = self.outside / f'folder-{self.targets}'
         path.mkdir()
@@ -45,7 +45,7 @@ class LinksCase(common.Case):
         return path
 
     def plant(self, path, hard=False):
-        """A link to a file outside, in the place of what is there; that file holds what was there."""
+        """Replaces a file by a link to a file outside, which gets its content."""
         target = self.target()
         if path.is_file():
             shutil.copyfile(path, target)

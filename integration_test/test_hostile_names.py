@@ -18,7 +18,7 @@ PIECES = ('"', "'", '\n', '\r\n', '*/', '/*', '//', '$(touch owned)', '`touch ow
 
 class HostileNamesTest(common.Case):
     def hostile(self, path):
-        """Changes every name of the model at `path`; the model, and micro-batches for it."""
+        """Changes every name of the model at `path`; returns the model, and micro-batches for it."""
         model = onnx.load(str(path))
         batches = files.random_batches(model, 8, 0)
         graph, names = model.graph, {}
@@ -68,7 +68,7 @@ class HostileNamesTest(common.Case):
         # Comments of code have words and labels, a line each, of a bounded length.
         labelled = 0
         for name in ('step.cpp', 'buffers.h', 'rows.h'):
-            for line in (built / 'src' / name).read_text().split('\n')[2:]:  # behind what the file begins with
+            for line in (built / 'src' / name).read_text().split('\n')[2:]:  # behind the file's first comment
                 self.assertTrue(all(' ' <= each <= '~' for each in line), line)
                 code, _, comment = (' ' + line).partition(' // ')
                 self.assertRegex(comment, r'^[A-Za-z0-9_.,\' ]*$')

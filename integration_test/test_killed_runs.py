@@ -28,7 +28,7 @@ class KilledRunTest(common.Case):
         return subprocess.Popen([*self.command, '-o', str(run), *flags], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
 
     def held(self, run):
-        """The bytes of the last step's checkpoint but for its manifest, which names no values."""
+        """Returns the bytes of the last step's checkpoint without its manifest, which holds no values."""
         folder = run / 'checkpoints' / f'step-{STEPS:06d}'
         return {each.name: each.read_bytes() for each in folder.iterdir() if each.suffix == '.safetensors'}
 

@@ -9,7 +9,7 @@ VALUE = 'tensor<2x4xf32>'
 
 
 def graph(parameters, inputs):
-    """L1 text: the loss adds up all parameters and inputs."""
+    """Returns L1 text whose loss adds up all parameters and inputs."""
     lines = [f'train.parameter weight @w{i} "w{i}" : {VALUE} from <packed, "", {32 * i}, 32> {{decays, trainable}}' for i in range(parameters)]
     arguments = [f'%x{i}: {VALUE} {{train.feed = "none", train.input = "x{i}"}}' for i in range(inputs)]
     lines.append(f'func.func @loss({", ".join(arguments)}) -> tensor<f32> {{')

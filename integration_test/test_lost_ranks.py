@@ -12,7 +12,7 @@ import common
 
 class LostRankTest(common.Case):
     def ranks_of(self, run):
-        """Process ids of a run's ranks, by rank."""
+        """Returns the process ids of a run's ranks, by rank."""
         found = {}
         for entry in os.listdir('/proc'):
             if not entry.isdigit():
@@ -49,7 +49,7 @@ class LostRankTest(common.Case):
         self.assertRegex(said, rf'rank {rank} \(process {ranks[rank]}\) ')
         if code == 70:
             self.assertIn(f'crashed with {how.name}', said)
-        # Nobody is left behind.
+        # No process is left behind.
         self.assertEqual(self.ranks_of(run), {})
         return seconds
 

@@ -29,7 +29,7 @@ class MemoryTest(common.Case):
         subprocess.run(['cc', '-O1', '-Wall', '-Wextra', '-Werror', '-shared', '-fPIC', '-o', cls.counter, source, '-ldl'], check=True)
 
     def counted(self, program, *flags):
-        """Runs a program; the rows of each thread that writes a log, by process."""
+        """Runs a program; returns the rows of each thread that writes a log, by process."""
         for old in self.folder.glob('counts.*'):
             old.unlink()
         out = self.folder / 'counts'
@@ -53,7 +53,7 @@ class MemoryTest(common.Case):
             self.assertEqual([row.step for row in rows], list(range(1, STEPS + 1)))
             for before, after in zip(rows, rows[1:]):
                 calls = after.calls - before.calls
-                # A save, and the one that goes for it, come between the lines of two steps.
+                # A save, and the removal of an older one, come between the lines of two steps.
                 if before.step % EVERY == 0:
                     at_save.add(calls)
                 else:
@@ -72,7 +72,7 @@ class MemoryTest(common.Case):
         return record
 
     def program(self, model, ranks, data, *flags):
-        """The folder of the program that `train` builds."""
+        """Returns the folder of the program that `train` builds."""
         outcome = self.succeed('train', model, '-n', ranks, '--strategy', 'ddp', '--data', data, '--steps', 0, '-o', self.folder / 'built', '-v', *flags)
         return common.built_folder(outcome)
 
@@ -133,7 +133,7 @@ class MemoryTest(common.Case):
             self.check_run('2 ranks, threads', [folder / 'build' / 'train', '--data', *self.tokens()], 1, 2)
 
     def test_dropout_clipping_and_explicit_batches(self):
-        """Also a team of more threads than most kernels have parts."""
+        """These allocate nothing either, nor does a team of more threads than most kernels have parts."""
         model = self.small_gpt(dropout=0.1)
         data = self.batches(model, 2 * STEPS)
         folder = self.program(model, 2, data, '--micro-batches', 2, '--clip-norm', 1)

@@ -106,11 +106,11 @@ class OperatorTest(common.Case):
             taken = helper.make_node('TopK', ['p0', 'p1'], ['values', 'places'], **attributes)
             operands = [x, numpy.array([count])]
             self.check('TopK', operands, nodes=[taken, helper.make_node('Identity', ['values'], ['y'])])
-            # Where they were, also among equals.
+            # Places are right among equals too.
             other = floats(*x.shape)
             read = helper.make_node('GatherElements', ['p2', 'places'], ['y'], axis=attributes.get('axis', x.ndim - 1))
             self.check('TopK', [*operands, other], nodes=[taken, read])
-        # Elements that are all the least come in order, each once.
+        # Equal elements come in order, each once.
         taken = helper.make_node('TopK', ['p0', 'p1'], ['values', 'places'])
         self.check('TopK', [ties, numpy.array([3]), floats(2, 4)], nodes=[taken, helper.make_node('GatherElements', ['p2', 'places'], ['y'], axis=1)])
 

@@ -25,7 +25,7 @@ def function(plan, name='microbatch'):
 
 
 def row(plan, op, name='microbatch'):
-    """The operator's row; one that was whole gets a row of its own."""
+    """Returns the operator's row; an operator that was whole gets a row of its own."""
     rows = function(plan, name)
     if op in rows['whole']:
         rows['whole'].remove(op)
@@ -66,7 +66,7 @@ def setting(*path):
 
 
 UP_LAYOUT = '[4, 8, 64:model]'
-# Each with what the message has to say: the place, and the rule that is broken.
+# Each edit with the words that the message must contain: the place, and the rule that is broken.
 ILLEGAL = {
     'an operator that is not there': (lambda plan: function(plan)['whole'].append('transformer.h.7.matmul.0'), 'transformer.h.7.matmul.0.*does not have'),
     'a missing operator': (remove(UP), f'{UP}.*not in the plan'),

@@ -23,7 +23,7 @@ class PlanCase(common.Case):
         return json.loads(self.succeed('explain', what, *more, '--plan', plan, '--json').out)
 
     def refuse(self, code, *words, exit=1):
-        """Also on standard output as JSON."""
+        """Checks a refusal, with --json on standard output too."""
         outcome = common.windlass(*words, '--json')
         self.assertEqual(outcome.code, exit, outcome.err)
         error = json.loads(outcome.out)
@@ -40,7 +40,7 @@ class SchemaTest(PlanCase):
             plan = json.loads(self.make(strategy=strategy).read_text())
             self.assertEqual(plan['claims'] is not None, strategy == 'auto')
             self.assertTrue(common.conforms(plan, schema), strategy)
-        # And nothing else that is refused for its form.
+        # Nothing else is refused because of its form.
         plan = json.loads(self.make().read_text())
         for change in (lambda it: it.update(version=5), lambda it: it.update(defaults={}), lambda it: it['mesh'].update(data_axis='data'),
                        lambda it: it['mesh']['axes'][0].pop('role'), lambda it: it['mesh']['axes'][0].update(role='stage'),
@@ -75,7 +75,7 @@ class ExplainTest(PlanCase):
         self.assertRegex(op['axes'][1]['role'], 'splits n0')
 
     def test_segments(self):
-        """What the recomputed segments free and cost makes up the plan's totals; a kept segment says what recomputing it would free."""
+        """The bytes and FLOPs of recomputed segments add up to the plan's totals; a kept segment says what recomputing it would free."""
         self.make()
         needs = json.loads(self.succeed('plan', self.model, '--cluster', 'cpu:1', '--strategy', 'ddp', '--micro-batches', 1, '--json').out)['bytes_per_device']
         path, attention = self.folder / 'recompute.json', 'transformer.h.1.attn.attention.0'
@@ -137,7 +137,7 @@ class ExplainTest(PlanCase):
         self.assertEqual([op['id'] for op in found], [f'transformer.h.{layer}.mlp.matmul.{i}' for layer in (0, 1) for i in (0, 1)])
 
     def test_an_operator_that_was_taken_apart(self):
-        """The squares of weights that are split and of those that are not are summed apart."""
+        """The squares of split weights and those of whole weights are summed apart."""
         plan = self.make('plan.json', '--clip', strategy='megatron=4')
         found = [op['id'] for op in self.explain('update/square_sum', plan, self.model)['operators']]
         self.assertIn('update/square_sum', found)
@@ -265,7 +265,7 @@ class PinTest(PlanCase):
         for function in ('microbatch', 'evaluate'):
             self.assertFalse(plan['functions'][function]['operators'].get(MATMUL, {'split': {}})['split'])
         self.assertEqual((plan['parameters'][WEIGHT]['master'], plan['parameters'][WEIGHT]['compute']), ('[16, 64]', '[16, 64:model]'))
-        # Given again in any order, and emitted, they agree; an order of flags is no plan.
+        # Pins in another order give the same plan, and the same program.
         again = self.make('again.json', *flags[2:], *flags[:2], strategy='zero1*megatron=2')
         self.assertEqual(again.read_bytes(), path.read_bytes())
         self.assertEqual(self.explain(MATMUL, path, self.model)['operators'][0]['pins'], [pins[0]])
@@ -360,14 +360,14 @@ class AnnotationsTest(PlanCase):
                 rows = json.loads(common.run([common.WINDLASS, 'diff', self.first, second, '--json']).out)['differences']
                 found = {(row['section'], name, field['field']) for row in rows for field in row['fields'] for name in row['names'] or ['']}
                 if pins:
-                    # Values that are pinned by now let others follow; what is annotated itself is as it was.
+                    # Pinned values may determine others; those that were annotated keep their annotations.
                     annotations = {pin.split('=')[0] for pin in kept if '=[' in pin}
                     found = {each for each in found if each[0] == 'parameters' or each[0] == '@microbatch' and each[1] in annotations and each[2] == 'result 0'}
                     self.assertEqual(found, set())
                 else:
                     self.assertEqual(found, {('settings', '', 'pins')})
                 self.succeed('emit', annotated, '--plan', second, '-o', self.folder / 'project')
-        # Without the flag they say nothing.
+        # Without the flag they change nothing.
         self.succeed('plan', annotated, *self.words, '-o', second)
         self.assertEqual(json.loads(second.read_text())['settings']['pins'], [])
 

@@ -21,7 +21,7 @@ from test_equivalence import InterpreterCase
 from windlass_models import files, mlp
 
 STRATEGIES = (('ddp', 4), ('zero1', 4), ('zero2', 4), ('zero3', 4), ('megatron', 2), ('zero1*megatron=2', 4), ('zero3*megatron=2', 4), ('megatron*zero2=2', 8))
-# Whatever has a name is tried, alone or in a product.
+# All named strategies are tried, alone or in a product.
 STRATEGIES += tuple((row['name'], 4) for row in common.named_strategies() if row['name'] not in re.findall(r'\w+', str(STRATEGIES)))
 RANKS = (2, 4, 8)
 PLANS = 3
@@ -51,8 +51,8 @@ class Coverage:
 
     @staticmethod
     def factors_of_operators(table):
-        """The marks of each operator's factors, by name without number: 'k0+' is summed over, 'flat~' is all elements; and which of them a
-        rule splits: what is reduced inside, or looked up."""
+        """Returns the marks of each operator's factors, by name without number ('k0+' is summed over, 'flat~' is all elements), and those that a
+        rule splits: factors that are reduced inside, or looked up."""
         factors, inside = collections.defaultdict(lambda: collections.defaultdict(set)), {}
         for line in table.splitlines():
             cells = [cell.strip() for cell in line.split('|')]
@@ -243,7 +243,7 @@ class PrecisionTest(PlanRunner):
                 judge.run(l2, 'L2', 'f32', *scale, '--loss-scale-floor', 2 ** 24)
 
     def norms(self, judge, module, flags):
-        """Whether the gradient of each step is finite."""
+        """Returns, for each step, whether its gradient norm is finite."""
         printed = equivalence.execute(judge.run_tool, module, '--precision', 'f32', '--steps', judge.setup.steps,
                                       '--initial', judge.setup.initial, '--batches', judge.setup.batches, *flags)
         return [math.isfinite(float(line.split()[-1])) for line in printed.splitlines()]

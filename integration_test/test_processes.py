@@ -1,4 +1,4 @@
-"""Whatever ends `windlass train`, nothing that it has started goes on, and nobody has to clean up after it."""
+"""However `windlass train` ends, nothing that it has started goes on, and nobody has to clean up after it."""
 
 import json
 import os
@@ -115,7 +115,7 @@ class BuildTest(ProcessCase):
 
 
 class LauncherTest(ProcessCase):
-    """Windlass starts its ranks itself, also where it runs inside another job, or in what one has left in the environment."""
+    """Windlass starts its ranks itself, even inside another job, or with the environment that a job has left."""
 
     def test_inside_of_another_job(self):
         outcome = common.run(['mpirun', '-n', 1, '--allow-run-as-root', common.WINDLASS, *self.words(self.folder / 'run', 2, 3)])
@@ -123,7 +123,7 @@ class LauncherTest(ProcessCase):
         self.assertIn('on 2 ranks, steps 1 to 3', outcome.out)
 
     def test_a_program_started_by_hand_speaks(self):
-        """A number that no job of that size has hides nothing."""
+        """A rank number that no job of that size has silences no output."""
         built = common.built_folder(self.succeed(*self.words(self.folder / 'run', 1, 3), '-v'))
         outcome = common.run([built / 'build' / 'train', '--stpes', 3], env={'PMIX_RANK': '3'})
         self.assertEqual(outcome.code, 2)

@@ -15,7 +15,7 @@ SCHEMA = json.loads((common.ROOT / 'lib' / 'Profile' / 'profile.schema.json').re
 KINDS = ('all_gather', 'all_reduce', 'all_to_all', 'permute', 'reduce_scatter')
 
 
-# How each export is run: on two ranks, by strategies that move values in different ways.
+# The flags of each export's run: two ranks, and strategies that move values in different ways.
 EXPORTS = {
     'gpt2-tiny': ('--strategy', 'zero3'),
     'opt-tiny': ('--strategy', 'ddp'),
@@ -37,7 +37,7 @@ def commands(timeline):
 
 class ExportsTest(common.Case):
     def check(self, name):
-        """Every command of a measured step has its operator, the one that it has in the predicted step."""
+        """Checks that every command of a measured step has the operator that it has in the predicted step."""
         source, predicted, run = common.MODELS / name, self.folder / f'{name}.json', self.folder / name
         model = source / 'model.onnx' if (source / 'model.onnx').exists() else common.completed(name, self.folder)
         words = ('--micro-batches', 2, *EXPORTS[name])

@@ -44,7 +44,7 @@ class ProgramCase(test_equivalence.InterpreterCase):
         return target
 
     def reference(self, run, *flags):
-        """The interpreter's dump of L2, less what a program does not write: later gradients, evaluation."""
+        """Returns the interpreter's dump of L2 without values that a program does not write: later gradients, evaluation."""
         l2 = run.lower(run.graph(), equivalence.TO_L2, 'l2.mlir')
         dump = run.run(l2, 'L2', 'f32', '--weight-decay', '0', *flags)
         kept = {name: array for name, array in safetensors_file.read(dump).items()

@@ -14,7 +14,7 @@ import time
 import common
 import processes
 
-# Makes what a build of the runtime or of a program would. A program says that it ran, and waits for a file where it is told to.
+# Makes the files that a build of the runtime or of a program makes. A program says that it ran, and waits for a file where it is told to.
 CMAKE = r'''#!/bin/sh
 [ "$1" != --version ] || { echo cmake version 3.99; exit 0; }
 [ "$1" = --build ] || exit 0
@@ -53,7 +53,7 @@ class CacheCase(common.Case):
         return ['train', self.model, '--data', self.model, '--bytes', '--steps', 1, *flags]
 
     def train(self, *flags, **env):
-        """Trains, and returns the program's folder and what was said."""
+        """Trains; returns the program's folder and the output."""
         outcome = self.succeed(*self.words(*flags), '-v', env=dict(self.env, **env))
         self.assertEqual(outcome.out, 'the program ran\n')
         return common.built_folder(outcome), outcome.err
@@ -125,7 +125,7 @@ class KeyTest(CacheCase):
                 folder, _ = self.train(**{name: str(self.folder / 'other')})
                 self.assertNotIn(folder, seen)
                 seen.add(folder)
-        # What only makes compilations faster changes nothing.
+        # A variable that only makes compilations faster changes nothing.
         self.assertEqual(self.train(CMAKE_CXX_COMPILER_LAUNCHER='ccache')[0], usual)
 
     def test_the_type_of_build_is_that_of_the_program(self):
@@ -166,7 +166,7 @@ class PrepareTest(CacheCase):
         self.assertEqual(outcome.code, 0, outcome.err)
         self.assertEqual(self.count_builds(), 2)
         self.assertEqual([name.split('-')[0] for name in self.states()], ['program'])
-        # Made by other tools it is none of ours, and makes room for what is.
+        # A program made by other tools is not found, and makes room for those that are.
         self.tool('cmake', CMAKE.replace('3.99', '4.00'))
         self.assertEqual(common.run([self.command, *self.words()], env=self.env).code, 0)
         self.assertEqual(sorted(name.split('-')[0] for name in self.states()), ['program', 'program', 'runtime'])
@@ -197,7 +197,7 @@ class RoomTest(CacheCase):
 
     def test_the_least_recently_used_go(self):
         folders = [self.train('--micro-batches', i)[0] for i in (1, 2, 3)]
-        # Use says what stays: the first one is used last.
+        # The least recently used program goes: the first one was used last.
         now = time.time()
         for age, folder in ((10, folders[1]), (5, folders[2])):
             record = folder.with_suffix('.record')
@@ -227,7 +227,7 @@ class RoomTest(CacheCase):
         self.assertEqual(sorted(states.values()), ['in use', 'kept'])
         self.cache('clean')
         self.assertEqual(list(self.states().values()), ['in use'])
-        # Whoever kills windlass does not free the folder before the program is gone.
+        # Where windlass is killed, the folder stays locked until the program is gone.
         family.head.send_signal(signal.SIGKILL)
         self.assertEqual(family.wait_until_gone()[1], [])
         self.assertEqual(list(self.states().values()), ['kept'])

@@ -15,7 +15,7 @@ import time
 
 import common
 
-# What `train` says of the model before it builds.
+# The lines that `train` prints about the model before it builds.
 TRAINS = r'windlass: 20 parameters with 21,472 elements train, [^\n]*\n'
 SHOWN = pathlib.Path(__file__).resolve().parent / 'shown'
 STEPS = 3000
@@ -23,7 +23,7 @@ RENEWED = '\r\x1b[K'
 
 
 def normalized(text, names=()):
-    """The text without what differs from run to run; `names` are replaced first, as (text, by)."""
+    """Returns the text without parts that differ from run to run; `names` are replaced first, as (text, by)."""
     for name, by in names:
         text = text.replace(str(name), by)
     text = re.sub(r'\d+ (d|h|min|s)( \d+ (h|min|s))? left', 'T left', text)
@@ -54,7 +54,7 @@ class ProgressTest(common.Case):
         return ['train', cls.model, '-n', 2, '--micro-batches', 2, '--data', cls.text, '--bytes', '--steps', steps, '--threads', 1, '-o', cls.shared / run]
 
     def check(self, said, expected, names):
-        """The lines of `said` are those of the file, of which starred ones may come any number of times; returns how often each came."""
+        """Checks that the lines of `said` are those of the file, whose starred lines may come any number of times; returns how often each came."""
         lines, counts = normalized(said, names).splitlines(), []
         for wanted in (SHOWN / expected).read_text().splitlines():
             is_starred, wanted = wanted.startswith('* '), wanted.removeprefix('* ')
@@ -97,7 +97,7 @@ class ProgressTest(common.Case):
         said = said.decode().replace('\r\n', '\n')
         self.assertEqual(process.returncode, 0, said)
         names = [(self.shared / 'terminal', 'RUN')]
-        # What was shown on the line that renews itself, then what is left to be seen.
+        # The line that renews itself, then the lines that stay.
         first, said = said.split('\n', 1)
         self.assertRegex(first + '\n', rf'\A{TRAINS}\Z')
         renewed = [each for line in said.split('\n') for each in line.split(RENEWED)[1:-1] if each]
@@ -112,7 +112,7 @@ class ProgressTest(common.Case):
         self.assertRegex(outcome.err, rf'\A{TRAINS}\Z')
 
     def test_a_run_under_mpirun_alone(self):
-        """The same lines without `windlass train`."""
+        """A run under mpirun prints the same lines without `windlass train`."""
         built = common.built_folder(self.succeed(*self.words('again', 1), '-v'))
         done = common.run([built / 'run.sh', '--data', self.text, '--bytes', '--steps', 20, '--threads', 1, '-o', self.shared / 'own'])
         self.assertEqual(done.code, 0, done.err)
@@ -120,7 +120,7 @@ class ProgressTest(common.Case):
 
 
 class LauncherTest(ProgressTest):
-    """Nothing of what mpirun says of a job that fails comes between."""
+    """The output of mpirun about a failed job does not come between."""
     test_piped = test_terminal = test_quiet_and_json = test_a_run_under_mpirun_alone = None
 
     def test_a_rank_that_stops(self):

@@ -55,7 +55,7 @@ class RandomKillsTest(common.Case):
             shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
 
     def wait_for_phase(self, phase, family, run):
-        """Waits for a moment of the phase; false where the command was faster."""
+        """Waits for a moment of the phase; returns false where the command ended before."""
         checkpoints = run / 'checkpoints'
 
         def is_saving():
@@ -110,7 +110,7 @@ class RandomKillsTest(common.Case):
         self.assertNotIn('damaged', outcome.err)
 
     def measure(self):
-        """How long planning and a build of the program take here."""
+        """Measures the seconds that planning and a build of the program take here."""
         for ranks in (1, 2):
             self.succeed(*self.words(self.folder / f'first-{ranks}', ranks, 1), env=self.env)
         self.planning_seconds = self.succeed('plan', self.model, '--cluster', 'cpu:2', '--micro-batches', 2).seconds

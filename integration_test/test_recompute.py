@@ -1,4 +1,4 @@
-"""Recomputing segments: the same numbers at every level and from programs, as little of it as a memory limit needs, and a memory
+"""Recomputing segments: the same numbers at every level and from programs, as little recompute as a memory limit needs, and a memory
 limit that stays with the plan.
 
     test_recompute.py            one-layer models, limits, plans
@@ -30,11 +30,11 @@ class Case(InterpreterCase):
 
     @staticmethod
     def needs(said):
-        """Bytes of a device, beside which the limit is put."""
+        """Returns the bytes that the plan needs on a device."""
         return said['bytes_per_device']['arena'] + said['bytes_per_device']['reserve']['total']
 
     def least(self, model, *flags, **options):
-        """The bytes with which all fits that can."""
+        """Returns the least bytes with which the strategy fits."""
         return int(re.search(r'these would fit: --memory-limit (\d+)', self.plan(model, '--memory-limit', 1, *flags, code=3, **options))[1])
 
 
@@ -218,7 +218,7 @@ class ProgramsTest(Case):
 
 class ParityTest(Case):
     def test_under_a_limit(self):
-        """Under the least with which each strategy fits."""
+        """Training under the least limit with which each strategy fits."""
         model = common.prepared('gpt2-tiny', self.folder)
         for strategy, ranks in PARITY:
             with self.subTest(strategy=strategy, ranks=ranks):

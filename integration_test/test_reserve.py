@@ -1,4 +1,4 @@
-"""What GPUs hold besides arenas (docs/memory.md): each preset has it, it grows with the communicators, and every limit counts it."""
+"""The memory of GPUs besides arenas (docs/memory.md): each preset has it, it grows with the communicators, and every limit counts it."""
 
 import json
 import re
@@ -24,7 +24,7 @@ class ReserveTest(common.Case):
         self.assertGreater(len(presets), 5)
         for preset in presets:
             with self.subTest(preset):
-                # One after the other more members, more communicators, more hosts.
+                # Each plan has more members, more communicators or more hosts than the one before.
                 plans = [(f'{preset}:1', 'ddp'), (f'{preset}:2', 'ddp'), (f'{preset}:8', 'ddp'), (f'{preset}:8', 'ddp*megatron=2'), (f'{preset}:2x8', 'ddp*megatron=2')]
                 totals = []
                 for cluster, strategy in plans:
@@ -37,7 +37,7 @@ class ReserveTest(common.Case):
                 self.assertEqual(totals, sorted(set(totals)))
 
     def test_every_limit_counts_it(self):
-        """Named strategies, the search, a plan that is read, and what is verified; to the byte."""
+        """Named strategies, the search, a plan that is read, and `--verify` count it, to the byte."""
         path = self.folder / 'plan.json'
         for strategy in ('ddp', 'zero1*megatron=2', 'auto'):
             with self.subTest(strategy):
@@ -61,7 +61,7 @@ class ReserveTest(common.Case):
         """A communicator on which ranks send to each other takes buffers for each of them; the program knows of it too."""
         model, project = self.small_gpt(layers=2, tokens=16, width=32, vocabulary=64), self.folder / 'project'
         flags, taken = ('--cluster', 'h100:4', '--strategy', 'megatron'), {}
-        # Made in columns, found in rows.
+        # A value that is made in columns and read in rows.
         for exchanges, pins in (('false', ()), ('true', ('--pin', 'transformer.h.0.mlp.matmul.0=[4, 16:model, 128]'))):
             self.succeed('emit', model, *flags, *pins, '-o', project)
             self.assertRegex((project / 'src' / 'tables.cpp').read_text(), r'communicators\[\] = \{\n.*out\.axes = \{communicator_axes_\d+, 1\}; out\.stream = 1; out\.exchanges = ' + exchanges + r';.*\n\};')

@@ -16,8 +16,8 @@ import equivalence
 import test_cuda
 from windlass_models import files, safetensors_file
 
-# Norm of the difference over the norm of what is wanted, of losses, gradient norms and each gradient: less than rounding each value
-# of it once would be off by at most.
+# The norm of the difference over the norm of the expected value, for losses, gradient norms and each gradient: less than rounding each value
+# once would be off by at most.
 BOUNDS = {'bf16': 2**-8, 'f16': 2**-11, 'tf32': 2**-11}
 
 
@@ -27,7 +27,7 @@ del sys.argv[1:]
 
 class RoundingTest(test_cuda.EmulatedCase):
     def generated(self, family):
-        """A folder with a one-layer model, its values and a micro-batch."""
+        """Returns a folder with a one-layer model, its values and a micro-batch."""
         folder = self.folder / family
         folder.mkdir()
         files.save(common.one_layer(family, vocabulary=64), folder / 'model.onnx', False)
@@ -67,7 +67,7 @@ class RoundingTest(test_cuda.EmulatedCase):
                     rounded, exact = self.deviations(judge, l5, program, '--rounds'), self.deviations(judge, l5, program)
                     print(f'{family} {precision}: rounded', *(f'{kind} {value:.1e}' for kind, value in rounded.items()), f'; exact gradient {exact["gradient"]:.1e}')
                     self.assertLess(max(rounded.values()), bound)
-                    # Without the rounding the bound does not hold, so that it is the rounding that is compared.
+                    # Without the rounding the bound does not hold, so the comparison tests the rounding.
                     self.assertGreater(exact['gradient'], bound)
 
 

@@ -46,7 +46,7 @@ class OneAtATimeTest(RunFolderCase):
             self.assertEqual(second.code, 1, second.err)
             self.assertIn(f"'{run}' is in use by '{holder}'", second.err)
             self.assertRegex(second.err, r'\[WL0801\]')
-        # The rank that holds it ends without a word; nobody has to clear anything away.
+        # The rank that holds the lock is killed; nobody has to remove anything.
         os.kill(int(holder.split()[1]), signal.SIGKILL)
         first.wait(timeout=60)
         third = common.windlass(*self.words(run, '-n', ranks, '--steps', 2))
@@ -70,7 +70,7 @@ class MountedTest(RunFolderCase):
 
     def check_full(self, ranks):
         run = self.folder / 'run'
-        # Built before, so that only the run's folder is short of room.
+        # The program is built before, so that only the run's folder is short of room.
         self.succeed(*self.words(self.folder / 'built', '-n', ranks, '--steps', 0))
         size = sum(each.stat().st_size for each in (self.folder / 'built' / 'checkpoints' / 'step-000000').iterdir())
         # Room for one checkpoint and the half of another, without logs and events.

@@ -36,7 +36,7 @@ def cluster(machine, ranks):
 
 class SearchTest(test_plans.PlansCase):
     def one_plan(self, judge, reference, machine, ranks, candidate):
-        """Lowers and runs one plan; returns its L3, or None where there is no such candidate."""
+        """Lowers and runs one plan; returns its L3, or None where the search has no such candidate."""
         name = f'{machine}-{ranks}-{candidate}'.replace(' ', '-')
         file = judge.work / f'{name}.json'
         file.write_text(cluster(machine, ranks))
@@ -108,14 +108,14 @@ class AutoTest(test_program.ProgramCase):
 
     def test_memory_of_named_strategies(self):
         """Under as much memory as a named strategy takes, the search counts it among those that fit, but for a little: with more micro-batches
-        than groups, gradients are accumulated, and those of a micro-batch live no longer than that takes."""
+        than replicas, gradients are accumulated, and those of a micro-batch live no longer than that takes."""
         model = self.small_gpt(layers=4, tokens=16, width=256, vocabulary=64)
         flags = ('--cluster', 'h100:2', '--micro-batches', 8, '--json')
         for strategy in (row['name'] for row in common.named_strategies()):
             named = common.windlass('plan', model, *flags, '--strategy', strategy)
             self.assertEqual(named.code, 0, named.err)
             its, peak = (json.loads(named.out)[key] for key in ('bytes_per_device', 'peak'))
-            # What lives when most does is no more than that, and of the backward pass, where the stash is still whole.
+            # The peak is no larger than that, and is in the backward pass, while the stash is still whole.
             kept = sum(its[key] for key in ('parameters', 'gradients', 'optimizer_state', 'inputs'))
             at_peak = sum(group['bytes'] for group in peak['live'])
             self.assertLessEqual(at_peak, its['largest_live_set'] - kept)
@@ -276,7 +276,7 @@ class AutoTest(test_program.ProgramCase):
         self.assertIn('does not fit', self.plan(model, '--start', older, '--optimizer', 'sgd', code=1))
 
     def test_start_from_other_copies(self):
-        """A master that lies as the search lets none lie is no label of it, though it takes as much as one."""
+        """A master in a layout that no label of the search has is not taken for one, even if it takes as much memory."""
         model, older = self.small_gpt(**self.SIZES), self.folder / 'older.json'
         zero1 = common.windlass('plan', model, '--cluster', 'cpu:2', '--strategy', 'zero1', '--micro-batches', 2, '--clip', '-o', older)
         self.assertEqual(zero1.code, 0, zero1.err)
@@ -291,7 +291,7 @@ class AutoTest(test_program.ProgramCase):
         self.assertIn('has something that is not searched: it is left out', started.err)
 
     def test_limits(self):
-        """Down to the least memory that it says, plans fit and their programs agree with the unplanned graph."""
+        """Plans fit in any limit down to the least memory that the message names, and their programs agree with the unplanned graph."""
         setup = self.setup_of(self.small_gpt(**self.SIZES), micro_batches=2)
         judge = equivalence.Equivalence(setup)
         reference = self.reference(judge)
@@ -308,7 +308,7 @@ class AutoTest(test_program.ProgramCase):
                           ('loss', 'grad_norm', 'gradient', 'parameter', 'state'))
 
     def test_what_would_fit_does(self):
-        """Also where the search's own model finds nothing that fits, and where the batch is too small for zero3."""
+        """The options of the message fit, even where the search's own model finds nothing that fits, and where the batch is too small for zero3."""
         for family, batch in (('gpt', 8), ('bert', 8), ('gpt', 2)):
             with self.subTest(family=family, batch=batch):
                 sizes = dict(self.SIZES, layers=3, batch=batch)
@@ -339,7 +339,7 @@ class AutoTest(test_program.ProgramCase):
         self.assertEqual(proven.code, 5, proven.err)
         self.assertIn("the model's cost of the plan has no lower bound, but --max-gap is 5.00e-01", proven.err)
         self.assertIn('bound      none claimed\n', self.succeed('plan', model, '--verify', path).out)
-        # A claim that nothing proves is none.
+        # A bound without a proof is no claim.
         plan = json.loads(path.read_text())
         plan['claims']['bound_nanoseconds'] = plan['claims']['cost_nanoseconds']
         path.write_text(json.dumps(plan))

@@ -16,7 +16,7 @@ FORBIDDEN = 10 ** 16
 
 
 def evaluate(problem, labels):
-    """Cost and whether all fits, of the contest's format."""
+    """Returns the cost of a solution in the contest's format, and whether it fits."""
     nodes, edges = problem['nodes'], problem['edges']
     cost = sum(costs[label] for costs, label in zip(nodes['costs'], labels))
     for (a, b), table in zip(edges['nodes'], edges['costs']):
@@ -28,7 +28,7 @@ def evaluate(problem, labels):
 
 
 def chain(seed, nodes, labels, limit):
-    """Nodes in a row, some with an edge further ahead."""
+    """Returns a problem of nodes in a row, some with an edge further ahead."""
     draw = random.Random(seed)
     pairs = [(i, i + 1) for i in range(nodes - 1)] + [(i, i + 3) for i in range(0, nodes - 3, 2)]
     return {'name': 'chain', 'usage_limit': limit,
@@ -68,7 +68,7 @@ class SolverTest(common.Case):
                 self.assertIsNone(result['cost'])
 
     def test_larger_problem(self):
-        """Too large to try everything: the cost is what the labels cost, and bounds enclose it."""
+        """A problem too large to try everything: the cost is that of the labels, and is not below the bound."""
         problem = chain(7, 400, 9, 40)
         result, labels, _ = self.solve(problem, '--work-limit', '300000000')
         cost, fits = evaluate(problem, labels)

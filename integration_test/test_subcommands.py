@@ -12,7 +12,7 @@ from windlass_models import safetensors_file
 
 
 class Page(html.parser.HTMLParser):
-    """Tags, attributes and text of a page; unbalanced tags are an error."""
+    """Collects tags, attributes and text of a page; unbalanced tags are an error."""
     VOID = ('meta', 'line', 'circle', 'rect', 'polyline')
 
     def __init__(self, text):
@@ -99,7 +99,7 @@ class ConfigTest(TrainedCase):
     def test_the_schema_has_every_flag(self):
         schema = json.loads((common.ROOT / 'runtime' / 'train.schema.json').read_text())['properties']
         flags = set(re.findall(r'^  -{1,2}([a-z-]+)', self.succeed('train', '--help').out, re.M))
-        # What `train` gives the program itself is a setting of programs only.
+        # Flags that `train` gives the program itself are settings of programs only.
         self.assertEqual(set(schema), flags - {'config', 'help'} | {'predicted-seconds', 'model-name'})
         self.assertIn('(default run)', self.succeed('train', '--help').out)
 
@@ -117,7 +117,7 @@ class ConfigTest(TrainedCase):
 
         names = trained()
         self.assertFalse([name for name in names if 'wpe' in name or '.ln_1.' in name], 'what is frozen has no state')
-        # A list that is given as a flag takes the place of the file's.
+        # A list given as a flag replaces the file's.
         names = trained('--freeze', '*.ln_1.*')
         self.assertTrue([name for name in names if 'wpe' in name])
         self.assertFalse([name for name in names if '.ln_1.' in name])
@@ -233,7 +233,7 @@ class QuietTest(common.Case):
 
 
 class StreamsTest(common.Case):
-    """What happens to what is printed."""
+    """Standard output that is closed or full."""
 
     def test_a_reader_that_closes_early_is_no_error(self):
         model, plan = self.small_gpt(), self.folder / 'plan.json'

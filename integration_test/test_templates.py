@@ -38,7 +38,7 @@ class TemplateCase(common.Case):
 
     def write(self, script, *words):
         out = self.run_well(sys.executable, '-B', self.clone / 'scripts' / script, *words)
-        # What is left to do may follow behind an empty line.
+        # Steps that are left to do may follow behind an empty line.
         changed = out.split('\n\n')[0].splitlines()
         sources = [path for path in changed if path.endswith(('.cpp', '.h'))]
         self.run_well('clang-format-22', '--dry-run', '-Werror', *sources, cwd=self.clone)
@@ -81,7 +81,7 @@ class TemplateCase(common.Case):
 
 class NewPassTest(TemplateCase):
     def write_pass(self, argument, folder, record, *flags):
-        """What the script writes, and windlass-opt with it. Returns source, test and windlass-opt."""
+        """Writes a pass with the script and builds windlass-opt with it. Returns source, test and windlass-opt."""
         words = (argument, '--summary', 'Counts things', '--after', 'Nothing changes.', *flags)
         changed = self.write('new-pass', *words)
         name = ''.join(word.capitalize() for word in argument.split('-')[1:])
@@ -157,7 +157,7 @@ class NewPassTest(TemplateCase):
         self.assertEqual(len(places), 6, places)
 
     def test_failure_changes_nothing(self):
-        """A tree that the script does not know its way in."""
+        """In a tree of another form, the script fails and changes nothing."""
         sources = self.clone / 'lib/Dialect/Sched/Transforms/CMakeLists.txt'
         sources.write_text(sources.read_text().replace('windlass_library(', 'add_library('))
         texts = {path: path.read_bytes() for path in self.clone.rglob('*') if path.is_file()}

@@ -80,7 +80,7 @@ class LearningRateTest(TrainingCase):
     LR, STEPS = 0.02, 12
 
     def expected(self, schedule, s, end, warmup):
-        """The rate of step s, counted from 0."""
+        """Returns the rate of step s, counted from 0."""
         if s < warmup:
             return self.LR * (s + 1) / warmup
         x = min(1, (s - warmup) / max(1, end - warmup))

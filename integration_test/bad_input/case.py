@@ -1,37 +1,37 @@
-"""One thing that a user may give, and what must come of it."""
+"""One input of a user, and what must come of it."""
 
 import dataclasses
 import pathlib
 import random
 
 BAD_INPUT, USAGE, UNSUPPORTED = 1, 2, 4
-# For damage that may happen to leave a file valid, or to name an operator that does not exist.
+# The exit codes of damage that may leave a file valid, or make it name an operator that does not exist.
 ANY = (0, BAD_INPUT, UNSUPPORTED)
 
 
 @dataclasses.dataclass
 class Case:
     name: str
-    # What follows the program's name.
+    # The words behind the program's name.
     words: list
-    # Exit codes that are right.
+    # The exit codes that are right.
     codes: tuple = (BAD_INPUT,)
-    # What the diagnostic must say, in any case of letters.
+    # The words that the diagnostic must contain, in upper or lower case.
     says: tuple = ()
-    # What is run: windlass, windlass-solve ('solve'), or the training program that was built for the small classifier.
+    # The program that is run: windlass, windlass-solve ('solve'), or the training program that was built for the small classifier.
     program: str = 'windlass'
     # The only place below the scratch folder that may change.
     output: str = ''
 
 
 def cuts(data, steps=100):
-    """`data` cut at each of `steps` parts; never whole."""
+    """Yields `data` cut at each of `steps` parts; never whole."""
     lengths = sorted({len(data) * i // steps for i in range(1, steps)})
     return [(length, data[:length]) for length in lengths if 0 < length < len(data)]
 
 
 def flips(data, count, seed):
-    """`data` with one to three bits turned over, the same ones in every run."""
+    """Yields `data` with one to three bits flipped, the same ones in every run."""
     source = random.Random(seed)
     for i in range(count):
         changed = bytearray(data)
@@ -40,13 +40,13 @@ def flips(data, count, seed):
         yield i, bytes(changed)
 
 
-# What a value of a JSON document is replaced by.
+# The texts that replace a value of a JSON document.
 _STRANGE = ('null', 'true', '"text"', '-1', '0', '0.5', '1e999', '4611686018427387904', '99999999999999999999999', '[]', '{}', '[[[[]]]]')
 
 
 def json_damage(document, dump):
-    """Texts of `document` with one value replaced or one key left out. Of the elements of a list only the first is changed, of the
-    values of a map of names too: what follows is read by the same code."""
+    """Yields texts of `document` with one value replaced or one key left out. Only the first element of a list is changed, and the first of the
+    values of a map of names, because the same code reads the others."""
     marker = 'windlass-replaced-value'
 
     def places(value, path):
@@ -84,7 +84,7 @@ def json_damage(document, dump):
 
 
 def broken_texts():
-    """What is no JSON at all, or too much of it."""
+    """Yields texts that are no JSON, or too much of it."""
     yield 'empty', ''
     yield 'half an object', '{'
     yield 'a list', '[]'

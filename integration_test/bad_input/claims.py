@@ -6,7 +6,7 @@ from .case import BAD_INPUT, Case, broken_texts, cuts, flips, json_damage, write
 
 
 def prepare(folder, made):
-    """The paths of a plan and its certificates, and what they hold."""
+    """Returns the paths of a plan and its certificates, and their contents."""
     path, certificate = folder / 'searched.json', folder / 'searched.cert'
     write(path, (made / 'searched.json').read_text())
     return path, certificate, json.loads(path.read_text()), (made / 'searched.cert').read_bytes()

@@ -1,4 +1,4 @@
-"""Weights beside the model: places that they may not be in, and files that do not hold them."""
+"""Weights in files beside the model: paths that are not allowed, and files that do not hold them."""
 
 import os
 

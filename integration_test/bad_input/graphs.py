@@ -104,7 +104,7 @@ def functions(folder):
 
 
 def amplified(folder):
-    """Two bytes of a file that become hundreds in memory, and much that is read again in each of many calls."""
+    """Graphs in which two bytes of the file become hundreds in memory, and ones in which many calls each read much again."""
     path = folder / 'amplified.onnx'
     graph = graph_text(LINEAR).graph.SerializeToString()
     many = 20_000_000
@@ -190,7 +190,7 @@ def far_shapes(folder):
         model = graph_text(f'{body} z = MatMul (x, w) k = ReduceMean <keepdims = 0> (y) q = ReduceMean <keepdims = 0> (z) loss = Add (k, q)', weights=weights)
         unused = label in ('a million masks', 'masks of 16 million', 'triangle of 2^40')
         yield check(label, write(path, model.SerializeToString()), ANY if unused else (0, BAD_INPUT, UNSUPPORTED))
-    # Each takes little, all of them together do not.
+    # Each takes little memory, but all of them together take much.
     split = 'r0 = Range (start, single, step) ' + ' '.join(
         f's{i} = SplitToSequence <keepdims = 0> (r{i}) r{i + 1} = ConcatFromSequence <axis = 0, new_axis = 1> (s{i})' for i in range(300))
     body = f'{split} k = ReduceMax <keepdims = 0> (r300) f = Cast <to = 1> (k) m = MatMul (x, w) y = Mul (m, f) loss = ReduceMean <keepdims = 0> (y)'
@@ -222,7 +222,7 @@ def counts(folder):
     yield check('100,000 nodes beside each other', write(path, base(nodes=b''.join(wire.node('Relu', ['x'], [f'v{i}']) for i in range(many)))[0]), (0, BAD_INPUT))
     yield check('100,000 additions of one value', write(path, base(nodes=b''.join(
         wire.node('Add', [f'v{i - 1}' if i else 'x', 'x'], [f'v{i}']) for i in range(many)), result=f'v{many - 1}')[0]), (0, BAD_INPUT))
-    # Long chains of what passes look through, from an input and from a weight.
+    # Long chains of operators that passes look through, from an input and from a weight.
     vector = wire.text(wire.GRAPH_INITIALIZER, helper.make_tensor('perm', TensorProto.INT64, [2], [-1, 4]).SerializeToString())
     extra = {'Transpose': helper.make_attribute('perm', [0, 1]), 'Cast': helper.make_attribute('to', 1), 'Softmax': helper.make_attribute('axis', 1)}
     for op, more in (('Identity', []), ('Transpose', []), ('Cast', []), ('Neg', []), ('Sqrt', []), ('Softmax', []), ('Reshape', ['perm']), ('MatMul', ['w']), ('Mul', ['w2']),

@@ -1,4 +1,4 @@
-"""Model files: what is no model, what breaks off, and graphs that contradict themselves."""
+"""Model files: files that are no model, files that break off, and graphs that contradict themselves."""
 
 import gzip
 import os
@@ -29,7 +29,7 @@ def check(name, path, codes=(BAD_INPUT,), says=(), *flags):
 
 
 def graph_text(body, inputs='float[2, 4] x', weights='float[4, 4] w = {1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1}', opset='"" : 20'):
-    """A model in ONNX's text form whose last value is `loss`."""
+    """Returns the text form of an ONNX model whose last value is `loss`."""
     return parser.parse_model(f'<ir_version: 10, opset_import: [{opset}]> g ({inputs}) => (float loss) <{weights}> {{ {body} }}')
 
 

@@ -1,4 +1,4 @@
-"""Plans of several ranks that an edit has made wrong, and what the subcommands that take plans are asked."""
+"""Plans of several ranks that an edit has made wrong, and wrong arguments of the subcommands that take plans."""
 
 import copy
 import json
@@ -33,7 +33,7 @@ def parameter(**changes):
     return lambda plan: plan['parameters'][WEIGHT].update(changes)
 
 
-# What is edited, and what the diagnostic must say.
+# The edits, and the words that the diagnostic must contain.
 EDITS = {
     'an older version': (lambda plan: plan.update(version=plan['version'] - 1), ('older', 'plan again with this one')),
     'a newer version': (lambda plan: plan.update(version=plan['version'] + 1), ('newer', 'plan again with this one')),
@@ -134,7 +134,7 @@ def asked(folder, made):
         write(path, broken)
         yield Case(f'diff, {label}', ['diff', good, path], says=('plan.json',))
         yield Case(f'explain, {label}', ['explain', MATMUL, '--plan', path], says=('plan.json',))
-    # Plans that differ are exit code 1 without an error: not among these cases.
+    # Plans that differ give exit code 1 without an error, so they are not among these cases.
     for i, changed in flips(good.read_bytes(), 50, 7):
         write(path, changed)
         yield Case(f'explain, bits turned, {i}', ['explain', '*', '--plan', path], (0, BAD_INPUT))

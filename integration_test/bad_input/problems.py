@@ -1,4 +1,4 @@
-"""Problems of labels that are damaged: `windlass-solve` refuses what is none, and answers the rest."""
+"""Damaged problems of labels: `windlass-solve` refuses those that are none, and solves the rest."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Plans, clusters, and settings of a run: JSON that people edit, and what contradicts it."""
+"""Plans, clusters, and settings of a run: JSON that people edit, and flags that contradict it."""
 
 import json
 import os
@@ -78,7 +78,7 @@ PROFILE = {
 
 
 def damaged(path, document, case, codes):
-    """A good file, and that file broken, cut and changed; `codes` are those of a document that may be legal still."""
+    """Yields a good file, and that file broken, cut and changed; `codes` are the exit codes of a document that may still be legal."""
     text = json.dumps(document, indent=1)
     write(path, text)
     yield case('a good file', (0,), ())

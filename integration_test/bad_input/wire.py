@@ -1,4 +1,4 @@
-"""Protobuf messages byte by byte, for what the onnx package refuses to write."""
+"""Protobuf messages byte by byte, for models that the onnx package refuses to write."""
 
 
 def varint(value):
@@ -22,7 +22,7 @@ def text(field, value):
 
 def nested(fields, depth, inside=b''):
     """`inside` in `depth` messages; the field numbers of `fields` take turns, the first being the outermost."""
-    # Lengths are known from the inside out, so the prefixes are collected and turned round.
+    # Lengths are known from the inside out, so the prefixes are collected and reversed.
     prefixes, length = [], len(inside)
     for level in reversed(range(depth)):
         prefix = varint(fields[level % len(fields)] << 3 | 2) + varint(length)
