@@ -1,4 +1,4 @@
-"""What scripts/check-diagnostics finds missing, and what it takes for a case."""
+"""The cases that scripts/check-diagnostics finds missing, and the lines that it takes for cases."""
 
 import importlib.machinery
 import importlib.util

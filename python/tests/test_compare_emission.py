@@ -1,4 +1,4 @@
-"""The differences between two builds' programs, and what they are called."""
+"""The differences between two builds' programs, and their classes."""
 
 import importlib.machinery
 import importlib.util
@@ -23,7 +23,7 @@ status forward(context & v1) {
 }
 """
 
-# Plans and emits what its options in the environment say.
+# Plans and emits as its options in the environment say.
 BINARY = """#!/bin/sh
 name=$1; shift
 while [ $# -gt 0 ]; do case $1 in -o) out=$2;; esac; shift; done

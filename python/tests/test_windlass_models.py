@@ -65,7 +65,7 @@ class GptTest(unittest.TestCase):
         self.assertAlmostEqual(loss(), loss(activation='tanh'), places=4)
 
     def test_shift(self):
-        """Shifted by the graph or shifted before it: the same loss."""
+        """Labels shifted by the graph or before it give the same loss."""
         random = numpy.random.RandomState(3)
         ids = random.randint(0, 40, (2, 8)).astype(numpy.int64)
         following = numpy.concatenate([ids[:, 1:], numpy.full((2, 1), -100)], axis=1)
@@ -136,13 +136,13 @@ class FamilyTest(unittest.TestCase):
         self.assertLess(abs(self.loss(moe, moe.MoeConfig(**tiny)) - math.log(40)), 0.1)
         losses = [self.loss(moe, moe.MoeConfig(**tiny, router=router), scale=0.5, jitter=0.3) for router in ('topk', 'threshold')]
         self.assertLess(max(losses) - min(losses), 1e-5)
-        # With as many as there are, the router still weighs them; with one, its share is 1.
+        # With all experts chosen the router still weighs them; with one, its share is 1.
         self.assertNotAlmostEqual(losses[0], self.loss(moe, moe.MoeConfig(**dict(tiny, chosen=4)), scale=0.5, jitter=0.3), places=4)
         with self.assertRaisesRegex(ValueError, '5 of 4 experts'):
             moe.MoeConfig(**dict(tiny, chosen=5))
 
     def test_copies_of_experts(self):
-        """Each token's products with copies of its experts' weights are what all experts give by their shares."""
+        """Each token's products with copies of its experts' weights equal the results of all experts, weighed by their shares."""
         tiny = dict(self.LLAMA, experts=4, chosen=2)
         dense, gathered = (checked(moe.build(moe.MoeConfig(**tiny, router=router), scale=0.5, jitter=0.3)) for router in ('topk', 'gather'))
         values = {tensor.name: onnx.numpy_helper.to_array(tensor) for tensor in dense.graph.initializer}

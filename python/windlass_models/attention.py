@@ -15,7 +15,7 @@ INT64_MAX, INT64_MIN = 2**63 - 1, -2**63
 
 
 def padding_pattern(builder, mask, config):
-    """The same from `mask` [batch, tokens], which is not 0 where a key is a token."""
+    """Returns the same pattern, made from `mask` [batch, tokens], which is not 0 where a key is a token."""
     visible = builder.op('Cast', [mask], '_to_copy', to=TensorProto.BOOL)
     visible = builder.op('Unsqueeze', [visible, builder.vector(1)], 'unsqueeze')
     visible = builder.op('Unsqueeze', [visible, builder.vector(1)], 'unsqueeze')
@@ -23,7 +23,7 @@ def padding_pattern(builder, mask, config):
 
 
 def causal_pattern(builder, config):
-    """A boolean [batch, 1, tokens, tokens] that is true where a query may look, from position ids: built once, used by all layers."""
+    """Returns a boolean [batch, 1, tokens, tokens] that is true where a query may look, made from position ids once for all layers."""
     batch, tokens = config.batch, config.tokens
     rows = builder.op('Unsqueeze', [builder.arange(tokens), builder.vector(1)], 'unsqueeze')
     columns = builder.op('Unsqueeze', [builder.arange(tokens), builder.vector(0)], 'unsqueeze')
@@ -34,7 +34,7 @@ def causal_pattern(builder, config):
 
 
 def _bias(builder, config, pattern):
-    """What is added to the scores: 0 where a query may look, the lowest float elsewhere."""
+    """Returns the bias of the scores: 0 where a query may look, the lowest float elsewhere."""
     if pattern is not None:
         return builder.op('Where', [pattern, builder.scalar(0.0), builder.scalar(LOWEST)])
     ones = builder.op('Expand', [builder.op('Constant', [], value_float=1.0), builder.dims([config.tokens, config.tokens])])
@@ -56,7 +56,7 @@ def _transposed_keys(builder, keys):
 
 
 def attend(builder, query, key, value, config, pattern):
-    """softmax(q·kᵀ/√d + mask)·v over [batch, heads, tokens, d] in the form that `config.attention` says."""
+    """Returns softmax(q·kᵀ/√d + mask)·v over [batch, heads, tokens, d] in the form that `config.attention` says."""
     form = {'sdpa': scaled_dot_product, 'eager': _eager, 'operator': _operator}[config.attention]
     return form(builder, query, key, value, config, pattern)
 
@@ -78,7 +78,7 @@ def _operator(builder, query, key, value, config, pattern):
 
 
 def scaled_dot_product(builder, query, key, value, config, pattern):
-    """torch's form: q and k each take the root of the scale."""
+    """Returns the same in torch's form: q and k each take the root of the scale."""
     scale = builder.op('CastLike', [builder.scalar(1.0 / math.sqrt(config.head_width)), query])
     turned = _transposed_keys(builder, key)
     scaled_query = builder.op('Mul', [query, builder.op('Sqrt', [scale])])
@@ -94,7 +94,7 @@ def scaled_dot_product(builder, query, key, value, config, pattern):
 
 
 def split_heads(builder, value, config):
-    """[batch, tokens, heads · d] to [batch, heads, tokens, d]."""
+    """Brings [batch, tokens, heads · d] to [batch, heads, tokens, d]."""
     split = builder.reshape(value, [config.batch, config.tokens, -1, config.head_width])
     return builder.op('Transpose', [split], 'transpose', perm=[0, 2, 1, 3])
 
@@ -105,7 +105,7 @@ def join_heads(builder, value, config):
 
 
 def self_attention(builder, value, name, config, pattern):
-    """[batch, tokens, width] to the same; `name` is the module's path."""
+    """Applies self-attention to [batch, tokens, width]; `name` is the module's path."""
     batch, tokens, width = config.batch, config.tokens, config.width
     if config.fused_qkv:
         fused = layers.linear(builder, value, f'{name}.c_attn', (batch, tokens, width, 3 * width), config.linear)

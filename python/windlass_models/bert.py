@@ -33,7 +33,7 @@ class BertConfig:
 
 
 def build(config, seed=0, scale=0.02, jitter=0.0, with_values=True):
-    """The training graph: `input_ids`, `attention_mask` and `labels` [batch, tokens] to the scalar `loss`."""
+    """Builds the training graph: `input_ids`, `attention_mask` and `labels` [batch, tokens] to the scalar `loss`."""
     parameters = Parameters(seed, scale, 1.0 / math.sqrt(2 * config.layers), jitter, with_values)
     builder = GraphBuilder(parameters, OPERATORS_OPSET if config.attention == 'operator' else OPSET)
     shape = [config.batch, config.tokens]

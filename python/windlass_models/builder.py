@@ -46,7 +46,7 @@ class GraphBuilder:
         return name
 
     def parameter(self, name, shape, kind):
-        """A trainable initializer; `kind` is what `Parameters` fills it by. Asking for it again gives the same, tied one."""
+        """Returns a trainable initializer, which `Parameters` fills by `kind`. The same name returns the same, tied initializer."""
         if name not in {each.name for each in self.initializers}:
             tensor = TensorProto(name=name, data_type=TensorProto.FLOAT, dims=shape)
             values = self.parameters.values(name, shape, kind)
@@ -59,7 +59,7 @@ class GraphBuilder:
         return name
 
     def buffer(self, name, values):
-        """An initializer that does not train."""
+        """Returns an initializer that does not train."""
         self.initializers.append(onnx.numpy_helper.from_array(values, name))
         info = helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(values.dtype), values.shape)
         self._mark(info, 'BUFFER', 'b_' + name.replace('.', '_'))
@@ -83,27 +83,27 @@ class GraphBuilder:
         return names[0] if outputs == 1 else names
 
     def ints(self, values):
-        """A Constant vector of int64."""
+        """Returns a Constant vector of int64."""
         return self.op('Constant', [], value_ints=list(values))
 
     def scalar(self, value, dtype=TensorProto.FLOAT):
-        """A Constant of rank 0."""
+        """Returns a Constant of rank 0."""
         array = numpy.array(value, dtype=helper.tensor_dtype_to_np_dtype(dtype))
         return self.op('Constant', [], value=onnx.numpy_helper.from_array(array))
 
     def vector(self, value):
-        """A Constant int64 vector of one element, written as a tensor, as axes and bounds are."""
+        """Returns a Constant int64 vector of one element, written as a tensor, as axes and bounds are."""
         return self.op('Constant', [], value=onnx.numpy_helper.from_array(numpy.array([value], dtype=numpy.int64)))
 
     def dims(self, sizes):
-        """A shape: the exporter concatenates one Constant for each dimension."""
+        """Returns a shape: the exporter concatenates one Constant for each dimension."""
         return self.op('Concat', [self.ints([size]) for size in sizes], axis=0)
 
     def reshape(self, value, sizes, hint='view'):
         return self.op('Reshape', [value, self.dims(sizes)], hint, allowzero=1)
 
     def bound(self, value):
-        """A Slice bound: a scalar that goes through Cast and Reshape."""
+        """Returns a Slice bound: a scalar that goes through Cast and Reshape."""
         cast = self.op('Cast', [self.scalar(value, TensorProto.INT64)], to=TensorProto.INT64)
         return self.op('Reshape', [cast, self.ints([-1])], allowzero=0)
 
@@ -111,7 +111,7 @@ class GraphBuilder:
         return self.op('Slice', [value, self.bound(begin), self.bound(end), self.bound(axis), self.ints([1])], hint)
 
     def arange(self, size):
-        """0 … size − 1 as int64."""
+        """Returns 0 … size − 1 as int64."""
         end = self.scalar(size, TensorProto.INT64)
         begin = self.op('CastLike', [self.scalar(0.0), end])
         step = self.op('CastLike', [self.scalar(1.0), end])

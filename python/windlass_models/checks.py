@@ -1,4 +1,4 @@
-"""What configurations have in common."""
+"""Checks that configurations have in common."""
 
 
 def require_positive(config, *names):

@@ -35,7 +35,7 @@ def _move_values_out(model, location):
 
 
 def random_batches(model, count, seed):
-    """`count` micro-batches as {`<input>.<k>`: array}. Integers are below the class count of the loss or the rows of the embedding,
+    """Returns `count` micro-batches as {`<input>.<k>`: array}. Integers are below the class count of the loss or the rows of the embedding,
     floats N(0, 1). Where a graph has labels of the shape of its token ids, they are the same ids; with an `attention_mask`, which keeps
     the first tokens of each row, most labels are ignored, in some rows more than in others."""
     random = numpy.random.RandomState(seed)
@@ -61,7 +61,7 @@ def random_batches(model, count, seed):
 
 
 def _classes(model):
-    """The class count: the last dimension of the logits, which the parameter of the last linear layer or the tied embedding gives."""
+    """Returns the class count: the last dimension of the logits, which the parameter of the last linear layer or the tied embedding gives."""
     shapes = {tensor.name: list(tensor.dims) for tensor in model.graph.initializer}
     for name in ('lm_head.weight', 'predictions.decoder.weight', *reversed([each for each in shapes if each.endswith('.weight')])):
         if name in shapes:

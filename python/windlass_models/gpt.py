@@ -42,7 +42,7 @@ class GptConfig:
 
 
 def build(config, seed=0, scale=0.02, jitter=0.0, with_values=True):
-    """The training graph: `input_ids` and `labels` [batch, tokens] to the scalar `loss`. With `shifted`, the labels are the ids
+    """Builds the training graph: `input_ids` and `labels` [batch, tokens] to the scalar `loss`. With `shifted`, the labels are the ids
     themselves and the graph shifts them; without, they are the next tokens."""
     parameters = Parameters(seed, scale, 1.0 / math.sqrt(2 * config.layers), jitter, with_values)
     builder = GraphBuilder(parameters, OPERATORS_OPSET if config.attention == 'operator' else OPSET)

@@ -33,7 +33,7 @@ class IrregularConfig:
 
 
 def build(config, seed=0, scale=0.02, jitter=0.0, with_values=True):
-    """The training graph: `input_ids` and `labels` [batch, tokens], which the graph shifts, to the scalar `loss`."""
+    """Builds the training graph: `input_ids` and `labels` [batch, tokens], which the graph shifts, to the scalar `loss`."""
     builder = GraphBuilder(Parameters(seed, scale, 1.0 / math.sqrt(2 * config.layers), jitter, with_values), OPSET)
     random = numpy.random.RandomState(config.structure)
     shape = [config.batch, config.tokens]
@@ -44,7 +44,7 @@ def build(config, seed=0, scale=0.02, jitter=0.0, with_values=True):
         with builder.scope('embedding', 'torch.nn.modules.sparse.Embedding'):
             weight = builder.parameter('embedding.weight', [config.vocabulary, width], 'matrix')
             value = builder.op('Gather', [weight, ids], 'embedding', origin='aten.embedding.default', axis=0)
-        # What later layers may take: (value, width).
+        # The values that later layers may take: (value, width).
         earlier = [(value, width)]
         for layer in range(config.layers):
             with builder.scope(f'layers.{layer}', 'windlass_models.IrregularLayer'):
@@ -60,7 +60,7 @@ def _pick(random, choices):
 
 
 def _width(random, config, other):
-    """A multiple of 4 from half of the mean to one and a half, not `other`."""
+    """Returns a multiple of 4 between 0.5 and 1.5 times the mean, other than `other`."""
     choices = [4 * width for width in range(max(1, config.width // 8), 3 * config.width // 8 + 1) if 4 * width != other]
     return _pick(random, choices)
 
@@ -97,7 +97,7 @@ def _activation(builder, value, kind):
 
 
 def _skip(builder, value, width, earlier, name, config, random):
-    """(value, width) with what an earlier layer gives."""
+    """Returns (value, width) with the result of an earlier layer added."""
     kind = _pick(random, SKIPS)
     if kind == 'none':
         return value, width

@@ -11,7 +11,7 @@ LINEARS = ('conv1d', 'matmul')
 
 
 def linear(builder, value, name, sizes, form, kind='matrix', has_bias=True):
-    """`value` [batch, tokens, inputs] times a weight, plus a bias. `sizes` is (batch, tokens, inputs, outputs).
+    """Returns `value` [batch, tokens, inputs] times a weight, plus a bias. `sizes` is (batch, tokens, inputs, outputs).
 
     `conv1d` is GPT-2's layer: flatten, Gemm, unflatten, the weight [inputs, outputs]. `matmul` is torch's Linear on rank 3: the weight
     [outputs, inputs] goes through a Transpose.
@@ -32,7 +32,7 @@ def linear(builder, value, name, sizes, form, kind='matrix', has_bias=True):
 
 
 def flat_linear(builder, value, name, inputs, outputs, has_bias=True):
-    """The same of `value` [rows, inputs], as torch's Linear on rank 2: one Gemm, the weight [outputs, inputs]."""
+    """Returns the same for `value` [rows, inputs], as torch's Linear on rank 2: one Gemm, the weight [outputs, inputs]."""
     operands = [value, builder.parameter(f'{name}.weight', [outputs, inputs], 'matrix')]
     if has_bias:
         operands.append(builder.parameter(f'{name}.bias', [outputs], 'bias'))
@@ -58,7 +58,7 @@ def rms_norm(builder, value, name, width, as_operator=False):
 
 
 def dropout(builder, value, ratio):
-    """Nothing at a ratio of 0."""
+    """Adds a dropout; nothing at a ratio of 0."""
     if not ratio:
         return value
     training = builder.op('Constant', [], value=onnx.numpy_helper.from_array(numpy.array(True)))
@@ -92,6 +92,6 @@ def relu(builder, value):
 
 
 def positions(builder, tokens):
-    """[1, tokens] position ids."""
+    """Returns position ids [1, tokens]."""
     ids = builder.op('Add', [builder.arange(tokens), builder.scalar(0, TensorProto.INT64)], 'add')
     return builder.op('Unsqueeze', [ids, builder.vector(0)], 'unsqueeze')

@@ -41,8 +41,8 @@ class LlamaConfig:
 
 
 def build(config, seed=0, scale=0.02, jitter=0.0, with_values=True, feed_forward=None):
-    """The training graph: `input_ids` and `labels` [batch, tokens], which the graph shifts, to the scalar `loss`. `feed_forward` takes
-    (builder, value, name of the layer, config) and stands in for the MLP of each layer."""
+    """Builds the training graph: `input_ids` and `labels` [batch, tokens], which the graph shifts, to the scalar `loss`. `feed_forward` takes
+    (builder, value, name of the layer, config) and replaces the MLP of each layer."""
     parameters = Parameters(seed, scale, 1.0 / math.sqrt(2 * config.layers), jitter, with_values)
     builder = GraphBuilder(parameters, OPERATORS_OPSET if config.attention == 'operator' else OPSET)
     shape = [config.batch, config.tokens]
@@ -68,7 +68,7 @@ def _norm(builder, value, name, config):
 
 
 def _tables(builder, config):
-    """Cosines and sines [1, tokens, d] of the positions; for the operator, of half the size."""
+    """Returns cosines and sines [1, tokens, d] of the positions; for the operator, of half the size."""
     half = config.head_width // 2
     frequencies = builder.buffer('model.rotary_emb.inv_freq', (10000.0 ** (-numpy.arange(half) / half)).astype(numpy.float32))
     places = builder.op('Unsqueeze', [builder.arange(config.tokens), builder.vector(0)], 'unsqueeze')
@@ -92,7 +92,7 @@ def _turn(builder, value, config, tables):
 
 
 def _repeat(builder, value, config):
-    """[batch, key heads, tokens, d] to [batch, heads, tokens, d]; the operator does so itself."""
+    """Repeats [batch, key heads, tokens, d] to [batch, heads, tokens, d], which the operator does itself."""
     group = config.heads // config.key_heads
     if group == 1 or config.attention == 'operator':
         return value

@@ -8,7 +8,7 @@ IGNORED = -100
 
 
 def cross_entropy(builder, logits, labels, classes):
-    """`logits` [rows…, classes] and `labels` [rows…] to the scalar `loss`; labels of −100 do not count."""
+    """Adds the scalar `loss` of `logits` [rows…, classes] and `labels` [rows…]; labels of −100 do not count."""
     flat_logits = builder.reshape(logits, [-1, classes])
     flat_labels = builder.reshape(labels, [-1])
     builder.op('SoftmaxCrossEntropyLoss', [flat_logits, flat_labels], 'cross_entropy_loss', origin='aten.cross_entropy_loss.default',
@@ -17,7 +17,7 @@ def cross_entropy(builder, logits, labels, classes):
 
 
 def shifted(builder, labels, tokens):
-    """The causal shift of `labels` [batch, tokens]: position t gets the label of t + 1, the last one is ignored."""
+    """Returns the causal shift of `labels` [batch, tokens]: position t gets the label of t + 1, the last one is ignored."""
     pads = builder.op('Constant', [], value=onnx.numpy_helper.from_array(numpy.array([0, 0, 0, 1], dtype=numpy.int64)))
     padded = builder.op('Pad', [labels, pads, builder.scalar(IGNORED, TensorProto.INT64)], 'pad', mode='constant')
     moved = builder.slice(padded, 1, 2**63 - 1, 1)

@@ -26,7 +26,7 @@ class MlpConfig:
 
 
 def build(config, seed=0, scale=0.05, jitter=0.0, with_values=True):
-    """The training graph: `x` [batch, sizes[0]] and `labels` [batch] to the scalar `loss`."""
+    """Builds the training graph: `x` [batch, sizes[0]] and `labels` [batch] to the scalar `loss`."""
     builder = GraphBuilder(Parameters(seed, scale, 1.0, jitter, with_values))
     value = builder.input('x', TensorProto.FLOAT, [config.batch, config.sizes[0]])
     labels = builder.input('labels', TensorProto.INT64, [config.batch])

@@ -25,12 +25,12 @@ class MoeConfig(llama.LlamaConfig):
 
 
 def build(config, seed=0, scale=0.02, jitter=0.0, with_values=True):
-    """The training graph: `input_ids` and `labels` [batch, tokens], which the graph shifts, to the scalar `loss`."""
+    """Builds the training graph: `input_ids` and `labels` [batch, tokens], which the graph shifts, to the scalar `loss`."""
     return llama.build(config, seed, scale, jitter, with_values, feed_forward=_experts)
 
 
 def _experts(builder, value, name, config):
-    """[batch, tokens, width] to the same."""
+    """Applies the experts to [batch, tokens, width]."""
     batch, tokens, width = config.batch, config.tokens, config.width
     with builder.scope(f'{name}.moe', 'windlass_models.Experts'):
         flat = builder.reshape(value, [-1, width])
@@ -55,7 +55,7 @@ def _experts(builder, value, name, config):
 
 
 def _of_chosen(builder, flat, chances, name, config):
-    """[batch · tokens, width]: the results of the chosen experts, by their shares."""
+    """Returns [batch · tokens, width]: the results of the chosen experts, weighed by their shares."""
     width, hidden, chosen = config.width, config.hidden, config.chosen
     values, places = _top(builder, chances, config)
     numbers = builder.op('Unsqueeze', [builder.reshape(places, [-1]), builder.vector(-1)], 'unsqueeze')
@@ -78,7 +78,7 @@ def _of_chosen(builder, flat, chances, name, config):
 
 
 def _top(builder, chances, config):
-    """The greatest chances of each token, and whose they are."""
+    """Returns the greatest probabilities of each token, and their experts."""
     return builder.op('TopK', [chances, builder.vector(config.chosen)], 'getitem', outputs=2, origin='aten.topk.default',
                       axis=-1, largest=1, sorted=1)
 
@@ -89,7 +89,7 @@ def _normalized(builder, values):
 
 
 def _chosen_by_topk(builder, chances, config):
-    """[batch · tokens, experts]: the shares of the chosen experts, 0 for the others."""
+    """Returns [batch · tokens, experts]: the shares of the chosen experts, 0 for the others."""
     values, places = _top(builder, chances, config)
     numbers = builder.arange(config.experts)
     hits = builder.op('Equal', [builder.op('Unsqueeze', [places, builder.vector(-1)], 'unsqueeze'), numbers], 'eq')
@@ -99,7 +99,7 @@ def _chosen_by_topk(builder, chances, config):
 
 
 def _chosen_by_threshold(builder, chances, config):
-    """The same where no two experts of a token have equal chances."""
+    """Returns the same where no two experts of a token have equal probabilities."""
     rest = chances
     for _ in range(config.chosen - 1):
         greatest = builder.op('ReduceMax', [rest, builder.vector(-1)], 'amax', keepdims=1, noop_with_empty_axes=0)

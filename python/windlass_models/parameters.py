@@ -16,7 +16,7 @@ class Parameters:
         self.seed, self.scale, self.residual_factor, self.jitter, self.with_values = seed, scale, residual_factor, jitter, with_values
 
     def values(self, name, shape, kind):
-        """The values as f32, or None where the graph is to have none."""
+        """Returns the values as f32, or None where the graph is to have none."""
         if not self.with_values:
             return None
         # RandomState's stream is frozen across versions of numpy; that of the newer generators is not.

@@ -10,7 +10,7 @@ KINDS = {'F32': numpy.dtype('<f4'), 'F64': numpy.dtype('<f8'), 'I64': numpy.dtyp
 
 
 def read(path):
-    """{name: array}"""
+    """Returns {name: array}."""
     data = pathlib.Path(path).read_bytes()
     (length,) = struct.unpack_from('<Q', data)
     arrays = {}

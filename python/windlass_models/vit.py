@@ -12,7 +12,7 @@ from .parameters import Parameters
 
 @dataclasses.dataclass(frozen=True)
 class VitConfig:
-    """Of square images, `side` pixels wide, in square patches of `patch` pixels."""
+    """The configuration for square images, `side` pixels wide, in square patches of `patch` pixels."""
     layers: int = 2
     width: int = 128
     heads: int = 4
@@ -41,12 +41,12 @@ class VitConfig:
 
     @property
     def tokens(self):
-        """One of them is the class."""
+        """Returns the number of tokens, one of which stands for the class."""
         return self.patches + 1
 
 
 def build(config, seed=0, scale=0.02, jitter=0.0, with_values=True):
-    """The training graph: `pixel_values` [batch, channels, side, side] and `labels` [batch] to the scalar `loss`."""
+    """Builds the training graph: `pixel_values` [batch, channels, side, side] and `labels` [batch] to the scalar `loss`."""
     parameters = Parameters(seed, scale, 1.0 / math.sqrt(2 * config.layers), jitter, with_values)
     builder = GraphBuilder(parameters, OPERATORS_OPSET if config.attention == 'operator' else OPSET)
     pixels = builder.input('pixel_values', TensorProto.FLOAT, [config.batch, config.channels, config.side, config.side])
@@ -63,7 +63,7 @@ def build(config, seed=0, scale=0.02, jitter=0.0, with_values=True):
 
 
 def _embeddings(builder, pixels, config):
-    """[batch, tokens, width]."""
+    """Returns the embeddings [batch, tokens, width]."""
     patch = [config.patch, config.patch]
     with builder.scope('embeddings', 'windlass_models.PatchEmbeddings'):
         weight = builder.parameter('embeddings.projection.weight', [config.width, config.channels, *patch], 'matrix')
@@ -79,7 +79,7 @@ def _embeddings(builder, pixels, config):
 
 
 def _everything(builder, config):
-    """The mask of attention that hides nothing, which transformers makes all the same."""
+    """Returns an attention mask that hides nothing, as transformers makes one."""
     places = layers.positions(builder, config.tokens)
     for axis in (1, 3):
         places = builder.op('Unsqueeze', [places, builder.vector(axis)], 'unsqueeze')
