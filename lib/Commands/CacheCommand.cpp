@@ -88,7 +88,7 @@ int windlass::runCache(Console &console, const std::vector<std::string> &words) 
                         "unknown action " + printable(action) + "; cache knows: list, clean, limit, prepare");
   if (action == "prepare") {
     BuildEvents events = printEvents(console, common);
-    // It says nothing of how far it is.
+    // This build shows no progress.
     events.progress = nullptr;
     rt::status prepared = prepareRuntime(positional.size() > 1 ? positional[1] : "", events);
     return prepared.is_ok() ? kDone : console.fail(prepared);

@@ -57,7 +57,7 @@ BuildEvents windlass::printEvents(Console &console, const CommonFlags &common) {
     events.note = [](llvm::StringRef line) { llvm::errs() << line << "\n"; };
   if (common.quiet)
     return events;
-  // On a terminal one line is renewed; elsewhere a line is printed when there is something new to say.
+  // A terminal shows one line that is renewed; elsewhere a line is printed when there is something new to say.
   bool isRenewed = isatty(STDERR_FILENO) == 1;
   events.interval = std::chrono::milliseconds(isRenewed ? 200 : 5000);
   events.progress = [isRenewed, shown = std::string()](llvm::StringRef line) mutable {
@@ -67,7 +67,7 @@ BuildEvents windlass::printEvents(Console &console, const CommonFlags &common) {
     } else if (isRenewed) {
       llvm::errs() << "\r\033[Kwindlass: " << line;
     } else if (line != shown) {
-      // A build that stands still fills no log.
+      // A build that stands still prints nothing new.
       shown = line.str();
       llvm::errs() << "windlass: " << line << "\n";
     }
@@ -189,7 +189,8 @@ int windlass::resolveCluster(Console &console, CompileFlags &flags) {
   return kDone;
 }
 
-/// Takes from the plan what the user did not give. What the user gave stays, and is compared with the plan later.
+/// Takes settings that the user did not give from the plan. Those that the user gave stay, and are compared with the
+/// plan later.
 static int takeSettings(Console &console, CompileFlags &flags, const Flags &given, const plan::PlanFile &plan) {
   CompileSettings &settings = flags.settings;
   if (!given.isGiven("dim"))

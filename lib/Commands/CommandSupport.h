@@ -1,4 +1,4 @@
-// What several subcommands share: flags of the compilation, the context with its one-line diagnostics.
+// Helpers that several subcommands share: flags of the compilation, the context with its one-line diagnostics.
 #ifndef WINDLASS_LIB_COMMANDS_COMMANDSUPPORT_H
 #define WINDLASS_LIB_COMMANDS_COMMANDSUPPORT_H
 
@@ -19,7 +19,8 @@ namespace windlass {
 /// `verbose`.
 std::unique_ptr<mlir::MLIRContext> makeContext(Console &console, bool verbose);
 
-/// What is printed on standard error about the model: nothing, warnings, or also what trains and each guess.
+/// The amount of output about the model on standard error: nothing, warnings, or also the parameters that train and
+/// each guess.
 enum class Talk { none, warnings, all };
 
 /// Returns events that print what a compilation reports. The console outlives the compilation.
@@ -62,8 +63,7 @@ int resolveCosts(Console &console, CompileFlags &flags);
 
 /// Reads a plan file; returns an exit code.
 int readPlanWithClaims(Console &console, llvm::StringRef path, plan::PlanFile &plan);
-/// Reads a plan file in the same way. Drops its claims, and says so, where the plan has been edited since; returns an
-/// exit code.
+/// Reads a plan file. Drops its claims, with a message, where the plan has been edited since; returns an exit code.
 int readPlan(Console &console, llvm::StringRef path, plan::PlanFile &plan);
 
 /// Takes a model file to L3, and to its schedule, by a plan that has been read; returns an exit code. The flags are

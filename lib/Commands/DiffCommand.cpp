@@ -17,7 +17,7 @@ using llvm::json::fixUTF8;
 
 namespace {
 
-/// The costs of a plan: by the model, where one is given, else as the plan claims.
+/// The costs of a plan: those of the model, where one is given, or else those that the plan claims.
 struct Figures {
   std::optional<double> seconds;
   std::optional<int64_t> bytes;

@@ -1,4 +1,4 @@
-// windlass doctor: what this machine has and what one loses without the rest.
+// windlass doctor: what this machine has, and what is lost without the rest.
 #include "CommandSupport.h"
 
 #include "windlass/Doctor/Doctor.h"

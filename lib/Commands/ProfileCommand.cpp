@@ -25,7 +25,7 @@ using namespace windlass;
 
 namespace {
 
-/// The most rounds of search and measurement; each search uses what was measured of the plans before.
+/// The most rounds of search and measurement; each search uses the measurements of the rounds before.
 constexpr int kMostRounds = 3;
 
 /// The state of one run of the subcommand.
@@ -40,7 +40,7 @@ public:
   /// The number of commands of all plans, measured or not.
   size_t commands = 0;
 
-  /// The program that measures goes to `emitted` where that is given, and to nowhere else.
+  /// Runs the subcommand. Where `emitted` is given, only writes the measuring program there.
   int run(const Flags &flags, const std::string &emitted) {
     MeasuredCommands first(context, profile);
     if (int code = addGiven(flags, first))
@@ -98,7 +98,7 @@ private:
       return code;
     if (int code = console.codeOf(compilation.buildFunctions(compileFlags.settings)))
       return code;
-    // Besides the plan that the search finds; those that do not divide or do not fit are left out.
+    // Measures named strategies besides the plan that the search finds, except those that do not divide or do not fit.
     for (const plan::NamedStrategy &strategy : plan::getNamedStrategies())
       for (llvm::StringRef measured : strategy.measuredAs) {
         PlanChoice named = compileFlags.choice;
@@ -154,7 +154,7 @@ MeasuredTime readTime(ObjectReader &reader) {
   return time;
 }
 
-/// Takes what the measuring program wrote.
+/// Takes the results that the measuring program wrote.
 llvm::Error readResults(llvm::StringRef text, const std::vector<CommandKey> &keys, Profile &profile) {
   llvm::Expected<llvm::json::Value> document = parseStrictJson(text, Profile::kMostBytes);
   if (!document)

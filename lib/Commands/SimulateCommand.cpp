@@ -65,7 +65,7 @@ public:
         json.attributeObject("args", [&] { json.attribute("name", name); });
       });
     };
-    // Process 0; what ranks measure (--profile) are the ones after it.
+    // The prediction is process 0; the measurements of ranks (--profile) are the processes after it.
     tell("process_name", 0, "predicted");
     sched::StreamTable streams(program);
     for (int64_t i = 0; i < streams.size(); ++i)

@@ -98,7 +98,7 @@ static int readConfig(Console &console, const std::string &path, llvm::ArrayRef<
   return kDone;
 }
 
-/// Runs the ranks under mpirun, and shows only the ranks' part of what comes back.
+/// Runs the ranks under mpirun, and shows only the ranks' part of its output.
 static ProcessResult runUnderLauncher(std::vector<std::string> command, const ProgramFlags &programFlags,
                                       const CommonFlags &common) {
   // A rank sees a pipe where this program sees a terminal.
@@ -124,8 +124,8 @@ static ProcessResult runUnderLauncher(std::vector<std::string> command, const Pr
   return result;
 }
 
-/// Finds what is wrong with a run before it is planned and built: all that the program would find before its first
-/// step, and what is missing to start it.
+/// Checks a run before it is planned and built: for every error that the program would find before its first step, and
+/// for what is missing to start it.
 static int checkRun(Console &console, Compilation &compilation, const CompileFlags &flags,
                     const std::vector<std::string> &words, bool usesProcesses) {
   const Cluster &cluster = flags.choice.cluster;
@@ -145,14 +145,14 @@ static int checkRun(Console &console, Compilation &compilation, const CompileFla
   return checked.is_ok() ? kDone : console.fail(checked);
 }
 
-/// Returns the words that are handed on to the program, besides what is known once it is built.
+/// Returns the words that are passed on to the program, besides those that are known once it is built.
 static std::vector<std::string> handOn(const ProgramFlags &programFlags, const std::string &model,
                                        const std::string &output) {
   std::vector<std::string> handed = programFlags.getWords();
   if (!output.empty())
     handed.insert(handed.end(), {"-o", output});
-  // The name of its file: the name in the graph is what the exporter calls every graph. It is not compiled in, so that
-  // a model of another name is no other program.
+  // The model is called by the name of its file: the name in the graph is the same for every graph of the exporter. It
+  // is not compiled in, so that a model of another name is no other program.
   handed.push_back(std::string("--") + kModelNameFlag + "=" + llvm::sys::path::filename(model).str());
   if (programFlags.get("weights").empty()) {
     llvm::StringRef folder = llvm::sys::path::parent_path(model);
@@ -161,7 +161,7 @@ static std::vector<std::string> handOn(const ProgramFlags &programFlags, const s
   return handed;
 }
 
-/// Says how a run ended that the program itself could not say; returns an exit code.
+/// Reports the end of a run that the program itself could not report; returns an exit code.
 static int codeOfRun(Console &console, const ProcessResult &result) {
   if (!result.error.empty())
     return console.fail(Code::launch, result.error);
@@ -169,8 +169,8 @@ static int codeOfRun(Console &console, const ProcessResult &result) {
     return console.fail(Code::rank_lost,
                         "the run was ended before it had saved, as it was told to; continue from the last "
                         "checkpoint with --resume");
-  // 128 and a signal's number: of the program itself, or of a rank, as mpirun says. Whoever ends a process from outside
-  // does not do it with the signals that a processor or abort() raises.
+  // The code is 128 and a signal's number, of the program itself or of a rank, as mpirun reports it. Signals that a
+  // processor or abort() raises are not used to end a process from outside.
   if (int signal = result.code - 128; signal > 0) {
     for (auto [number, name] : {std::pair(SIGSEGV, "SIGSEGV"),
                                 {SIGABRT, "SIGABRT"},
@@ -227,7 +227,7 @@ int windlass::runTrain(Console &console, const std::vector<std::string> &words) 
     return code;
 
   std::string error;
-  // What is not trained has its values from the model in any case.
+  // Parameters that do not train take their values from the model in any case.
   bool fromFile = programFlags.get("init") != "random";
   source.dataKey = hashPackedWeights(compilation.getModule(), compilation.getWeights(), fromFile, error);
   if (!error.empty())

@@ -78,7 +78,7 @@ static std::string getLogicalName(Operation *op, FlatSymbolRefAttr symbol) {
   return printable(parameter ? parameter.getLogicalName() : symbol.getValue());
 }
 
-/// Returns what makes a value, looking through reshards and stashes.
+/// Returns the maker of a value, looking through reshards and stashes.
 static std::string getOrigin(Value value) {
   if (auto argument = llvm::dyn_cast<BlockArgument>(value)) {
     auto function = llvm::cast<func::FuncOp>(argument.getOwner()->getParentOp());

@@ -1,4 +1,4 @@
-// How a plan runs an operator, or keeps a parameter, and what that costs: read from a module at L3b.
+// The placement of an operator or parameter under a plan, and its cost, read from a module at L3b.
 #ifndef WINDLASS_LIB_EXPLAIN_PLACEMENTFACTS_H
 #define WINDLASS_LIB_EXPLAIN_PLACEMENTFACTS_H
 
@@ -28,16 +28,16 @@ struct ReshardFacts {
 
 /// A value as an operator reads or makes it.
 struct ValueFacts {
-  /// What makes it: an operator's id, or words such as "parameter 'w'".
+  /// The maker of the value: an operator's id, or words such as "parameter 'w'".
   std::string name;
   /// The global and the local type, such as "f32[4, 8, 16]".
   std::string type, localType;
   std::string layout;
-  /// The bytes of a rank's local part.
+  /// The bytes of a rank's local slice.
   int64_t bytes = 0;
   /// The reshards: at most one of an operand; of a result, one for each other layout in which it is needed.
   std::vector<ReshardFacts> reshards;
-  /// Whether it is kept for the backward pass.
+  /// Whether the value is kept for the backward pass.
   bool isStashed = false;
 };
 
@@ -47,7 +47,7 @@ struct FactorFacts {
   std::vector<std::string> axes;
 };
 
-/// What an axis of the mesh does for the operator, in words.
+/// The role of an axis of the mesh for the operator, in words.
 struct AxisFacts {
   std::string name;
   int64_t size = 1;
@@ -56,17 +56,17 @@ struct AxisFacts {
 
 struct OperatorFacts {
   std::string id, kind, function;
-  /// The operator whose adjoint it is; empty for others.
+  /// The operator whose adjoint this one is; empty for others.
   std::string forward;
   /// The class of repeated blocks and the index of the block; -1 for an operator outside of them.
   std::string repeatClass;
   int64_t repeat = -1;
-  /// How often a rank runs the operator in a step; 0 for operators that run elsewhere.
+  /// The number of times that a rank runs the operator in a step; 0 for operators that run elsewhere.
   int64_t runsPerStep = 0;
   std::vector<AxisFacts> axes;
   std::vector<FactorFacts> factors;
   std::vector<ValueFacts> operands, results;
-  /// The ids of the operators of the backward pass that come from it.
+  /// The ids of the operators of the backward pass that come from this operator.
   std::vector<std::string> adjoints;
 };
 

@@ -103,8 +103,8 @@ std::string meshText(const PlanReport &report) {
   return text.empty() ? "one device" : text;
 }
 
-/// Prints which segments are recomputed, such as "both halves of 'h.0' to 'h.3', mlp of 'h.4'": consecutive blocks with
-/// one label together.
+/// Returns the recomputed segments as text, such as "both halves of 'h.0' to 'h.3', mlp of 'h.4'": consecutive blocks
+/// with one label together.
 std::string recomputeText(const RecomputeReport &recompute) {
   std::string text;
   for (size_t i = 0, end; i < recompute.segments.size(); i = end) {
@@ -141,7 +141,7 @@ std::string namedText(const SearchSummary &search) {
   return text;
 }
 
-/// Returns what a step computes compared with what the devices can do, a line; empty where there is nothing to say.
+/// Returns a line with the tokens per second and the share of the devices' peak; empty where neither is known.
 std::string rateText(const PlanReport &report) {
   std::vector<std::string> parts;
   if (double tokens = report.getTokensPerSecond(); tokens > 0)
@@ -152,7 +152,7 @@ std::string rateText(const PlanReport &report) {
   return parts.empty() ? "" : "rate       " + llvm::join(parts, ", ") + "\n";
 }
 
-/// Names the ranks that do the same work, a line; empty where there are none.
+/// Returns a line that says how many ranks do the same work; empty where no two do.
 std::string repeatsText(const StepWork &work, int64_t devices) {
   int64_t distinct = std::llround(static_cast<double>(devices) / work.repeats);
   return distinct >= devices
@@ -160,7 +160,7 @@ std::string repeatsText(const StepWork &work, int64_t devices) {
              : llvm::formatv("repeats    {0} devices repeat the work of {1}\n", devices, distinct).str();
 }
 
-/// Returns how good the plan is by the search's model, a line.
+/// Returns a line that says how good the plan is by the search's model.
 std::string searchText(const SearchSummary &search, int64_t limit) {
   std::string text = llvm::formatv("search     {0:f2} s, {1} mesh{2}; ", search.searchSeconds, search.meshes,
                                    search.meshes == 1 ? "" : "es");
@@ -170,7 +170,8 @@ std::string searchText(const SearchSummary &search, int64_t limit) {
   return text + llvm::formatv("the model's cost is within {0:f2} % of its lower bound\n", 100 * search.getGap()).str();
 }
 
-/// Returns the costs in the search's model, which add up to no time of a step: only those who ask for more see them.
+/// Returns the costs in the search's model, which do not add up to the time of a step, so that they are printed on
+/// demand only.
 std::string modelText(const SearchSummary &search) {
   std::string text = "cost       " + secondsText(search.costNanoseconds / 1e9) +
                      " by the search's model, which adds up operators one by one and is no time of a step\n";

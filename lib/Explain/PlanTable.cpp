@@ -74,7 +74,7 @@ std::string windlass::makePlanTable(ModuleOp planned, size_t mostRows) {
   if (mesh.getRanks() == 1)
     return "";
   SymbolTable symbols(planned);
-  // How many operators each row stands for, in program order of their first ones.
+  // The number of operators that each row stands for, in program order of their first ones.
   llvm::MapVector<Row, int64_t, std::map<Row, unsigned>> rows;
   for (Operation &op : planned.lookupSymbol<func::FuncOp>(train::kMicrobatchFunction).front())
     if (isShown(&op))

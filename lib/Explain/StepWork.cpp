@@ -32,7 +32,7 @@ static double countTokens(func::FuncOp microbatch) {
 StepWork windlass::measureStep(ModuleOp planned) {
   auto mesh = planned->getAttrOfType<plan::MeshAttr>(plan::kMeshAttr);
   auto microbatch = planned.lookupSymbol<func::FuncOp>(train::kMicrobatchFunction);
-  // Replicas have micro-batches of their own.
+  // Each replica has micro-batches of its own.
   auto devices = static_cast<double>(mesh.getRanks() / mesh.sizeOf(plan::AxisRole::replica));
   double flops = 0, computed = 0;
   for (Operation &op : microbatch.front())

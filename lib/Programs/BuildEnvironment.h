@@ -1,4 +1,4 @@
-// What a build by CMake depends on besides its text: the tools, the environment, the processor.
+// The inputs of a build by CMake besides its text: the tools, the environment, the processor.
 #ifndef WINDLASS_LIB_PROGRAMS_BUILDENVIRONMENT_H
 #define WINDLASS_LIB_PROGRAMS_BUILDENVIRONMENT_H
 

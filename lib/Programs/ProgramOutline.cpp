@@ -69,7 +69,7 @@ void ProgramOutline::addParameters(ModuleOp module) {
     indices[parameter.getSymName()] = static_cast<int32_t>(parameters.size());
     train::SourceAttr source = parameter.getSource();
     rt::parameter_entry row = {};
-    // The master, which is what files hold.
+    // The master copy, which files hold.
     row.name = keep(parameter.getLogicalName());
     row.type = elementTypeOf(parameter.getTensorType().getElementType());
     row.sizes = sizesOf(parameter.getTensorType());

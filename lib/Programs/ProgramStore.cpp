@@ -115,7 +115,7 @@ std::string textOf(const Record &record) {
   return text + kLastLine.str() + "\n";
 }
 
-/// Returns what differs from the record, in words; nothing where all is as it was.
+/// Returns a description of what differs from the record; nothing where all is as it was.
 std::string findDamage(const std::string &folder, const Record &record) {
   for (const RecordedFile &file : record.files) {
     RecordedFile now;
@@ -189,7 +189,7 @@ ProgramStore::Found ProgramStore::use(const std::string &name, FileLock &use, st
   if (!readRecord(path, name, record))
     return Found::none;
   folder = root + "/" + record.folder;
-  // Whoever removes the entry takes its record away before it lets go of the folder.
+  // A process that removes the entry removes its record before it releases the folder.
   if (!use.tryFolder(folder, /*shared=*/true) || !readRecord(path, name, again) || again.folder != record.folder) {
     use.release();
     return Found::none;
@@ -239,7 +239,7 @@ rt::status ProgramStore::obtain(const std::string &name, const Build &build, con
   folder = makeFolder(name);
   if (folder.empty())
     return rt::bad_input("cannot make a folder in " + printable(root) + ": " + std::strerror(errno));
-  // What earlier builds have left is of no use any more.
+  // The leftovers of earlier builds are of no use any more.
   for (const std::string &other : namesIn(root)) {
     FileLock alone;
     std::string path = root + "/" + other;
@@ -357,7 +357,7 @@ std::vector<std::string> ProgramStore::trim(int64_t bytes) {
   std::vector<StoredEntry> entries = list();
   std::vector<std::string> removed;
   int64_t left = 0;
-  // Values go with the last entry that has them.
+  // Values are removed with the last entry that has them.
   auto trimValues = [&] {
     int64_t kept = 0;
     for (const std::string &path : listValues()) {

@@ -1,4 +1,5 @@
-// How subcommands print: results go to standard output; errors, warnings and progress to standard error, a line each.
+// The output of subcommands: results go to standard output; errors, warnings and progress to standard error, a line
+// each.
 #ifndef WINDLASS_COMMANDS_CONSOLE_H
 #define WINDLASS_COMMANDS_CONSOLE_H
 
@@ -15,7 +16,7 @@ namespace windlass {
 /// `windlass diff` for plans that differ.
 enum ExitCode { kDone = 0, kDifferent = 1, kInternal = 70 };
 
-/// Prints what one run of the command line says besides its result, and remembers its first error.
+/// Prints the output of one run of the command line besides its result, and remembers its first error.
 class Console {
 public:
   /// Prints `windlass: error: <text> [<code>]` on one line and returns the code's exit code.
@@ -25,8 +26,8 @@ public:
   /// Prints `windlass: <line>`.
   void say(const llvm::Twine &line);
 
-  /// Prints the diagnostics of `context` from now on, a line each: errors always, warnings and remarks where
-  /// `showsAll`. The console outlives the context's use.
+  /// Prints the diagnostics of `context` from now on, a line each: errors always, warnings and remarks where `showsAll`
+  /// holds. The console outlives the use of the context.
   void listenTo(mlir::MLIRContext &context, bool showsAll);
 
   /// Returns the exit code of a call whose errors went to a context that this console listens to: that of the first

@@ -1,4 +1,4 @@
-// What `windlass plan` says of a plan: one set of facts, printed as text or JSON.
+// The report of `windlass plan`: one set of facts, printed as text or JSON.
 #ifndef WINDLASS_EXPLAIN_PLANREPORT_H
 #define WINDLASS_EXPLAIN_PLANREPORT_H
 
@@ -12,19 +12,19 @@
 
 namespace windlass {
 
-/// The bytes of the device arena by what they hold.
+/// The bytes of the device arena by content.
 struct ArenaBytes {
   int64_t parameters = 0, gradients = 0, state = 0, inputs = 0, other = 0, arena = 0, largestLiveSet = 0;
 };
 
-/// The moment at which most lives in the arena, and the largest groups of values that live then besides parameters,
-/// gradients, state and inputs.
+/// The moment at which the most bytes live in the arena, and the largest groups of values that live then besides
+/// parameters, gradients, state and inputs.
 struct PeakFacts {
   struct Live {
     std::string of;
     int64_t count = 0, bytes = 0;
   };
-  /// The operator that runs then.
+  /// The operator that runs at that moment.
   std::string at;
   std::vector<Live> live;
 };

@@ -1,4 +1,4 @@
-// How long a step takes, for people and as JSON.
+// The predicted time of a step as text and as JSON.
 #ifndef WINDLASS_EXPLAIN_PREDICTIONTEXT_H
 #define WINDLASS_EXPLAIN_PREDICTIONTEXT_H
 
@@ -15,7 +15,7 @@ std::string secondsText(double seconds);
 /// Returns a line such as "time 120.000 ms per step, give or take 10.000 ms: 90 % of the costs measured, 10 % fitted",
 /// and lines of the step's windows. An error that nobody has measured is called "uncalibrated".
 std::string timeText(const StepPrediction &prediction);
-/// Writes the same as attributes of a JSON object.
+/// Writes the same facts as attributes of a JSON object.
 void writePrediction(llvm::json::OStream &json, const StepPrediction &prediction);
 
 } // namespace windlass

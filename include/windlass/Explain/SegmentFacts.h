@@ -1,4 +1,4 @@
-// What a plan does with the segment of an operator: kept, or recomputed in the backward pass.
+// The choice of a plan for the segment of an operator: kept, or recomputed in the backward pass.
 #ifndef WINDLASS_EXPLAIN_SEGMENTFACTS_H
 #define WINDLASS_EXPLAIN_SEGMENTFACTS_H
 

@@ -1,4 +1,4 @@
-// What a step of the model computes, whatever the plan is, and how often its ranks compute the same.
+// The work of a step of the model, which no plan changes, and how often its ranks repeat it.
 #ifndef WINDLASS_EXPLAIN_STEPWORK_H
 #define WINDLASS_EXPLAIN_STEPWORK_H
 
@@ -15,7 +15,7 @@ struct StepWork {
   /// The FLOPs of the model's products and attentions, forward and backward, over all micro-batches. Recompute does not
   /// count.
   double flops = 0;
-  /// How many devices compute each of them, in the mean: 1 where no two do the same work.
+  /// The mean number of devices that compute each of them: 1 where no two do the same work.
   double repeats = 1;
   /// The tokens of all micro-batches, counted as programs count them; 0 where no input holds tokens.
   double tokens = 0;
@@ -24,7 +24,7 @@ struct StepWork {
 /// Counts the work of a planned module at L3, before recomputed segments are copied.
 StepWork measureStep(mlir::ModuleOp planned);
 
-/// Returns the FLOPs per second that the devices of a cluster add up to by their data sheets, for products in
+/// Returns the sum of the peak FLOPs per second of a cluster's devices by their data sheets, for products in
 /// `precision`; nothing where the cluster does not state them for one of its devices.
 std::optional<double> getPeakFlops(const Cluster &cluster, const std::string &precision);
 

@@ -14,7 +14,7 @@ namespace windlass {
 struct CompileSettings : plan::ProgramSettings {
   std::vector<std::string> freeze;
   std::vector<std::string> noDecay;
-  /// Initializers that train even where the file says that they do not.
+  /// The initializers that train even where the file says that they do not.
   std::vector<std::string> train;
   /// Whether to accept a file that holds another model than was exported.
   bool acceptAltered = false;

@@ -15,9 +15,9 @@
 
 namespace windlass {
 
-/// What a plan recomputes in the backward pass, for a rank and a micro-batch.
+/// The part of a plan that is recomputed in the backward pass, for a rank and a micro-batch.
 struct RecomputeReport {
-  /// Blocks in program order, each with the parts that are recomputed.
+  /// The blocks in program order, each with the parts that are recomputed.
   std::vector<std::pair<std::string, std::string>> segments;
   /// The bytes that the forward pass leaves for the backward pass: without recompute, and as planned.
   int64_t stashBytesBefore = 0, stashBytes = 0;

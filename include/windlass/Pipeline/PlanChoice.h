@@ -15,13 +15,13 @@ namespace windlass {
 
 /// The settings of how a plan is made. Values that the user did not give are absent.
 struct PlanChoice {
-  /// A named one, or "auto".
+  /// The strategy: a named one, or "auto".
   std::string strategy = "auto";
   /// The pins, which the strategy may not change, PATTERN=VALUE (`Pins.h`).
   std::vector<std::string> pins;
   /// The configuration of the model whose sharding annotations are pins too; empty for none.
   std::string onnxPins;
-  /// Bytes per device; 0: the device's memory in the cluster.
+  /// The bytes per device; 0: the device's memory in the cluster.
   int64_t memoryLimit = 0;
   int64_t getMemoryLimit() const { return memoryLimit ? memoryLimit : cluster.getDeviceMemoryBytes(); }
   /// The number of compute threads of a rank; 0: its part of this host's processors, as in programs.
@@ -33,7 +33,7 @@ struct PlanChoice {
   /// The plan that the search begins with; null for none.
   std::shared_ptr<const plan::PlanFile> start;
   Cluster cluster;
-  /// Measured times of the cluster's devices; null for the analytic model.
+  /// The measured times of the cluster's devices; null for the analytic model.
   std::shared_ptr<const Profile> profile;
 };
 

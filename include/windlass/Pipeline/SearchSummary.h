@@ -40,7 +40,7 @@ struct SearchSummary {
   std::vector<Named> named;
   /// The problem of labels that the plan solves.
   search::Problem problem;
-  /// Figures that the cluster does not have.
+  /// The figures that the search assumed because the cluster does not have them.
   std::vector<std::string> assumptions;
 };
 
