@@ -18,7 +18,7 @@ namespace {
 
 using Nodes = llvm::SmallVector<onnx::NodeOp>;
 
-/// A fact of a call that its nodes lack: what it is, and how to export the model without it. Empty for none.
+/// A fact of a call that its nodes lack, and how to export the model without it. Empty where they lack none.
 struct Fact {
   std::string lacks, advice;
 };
@@ -64,10 +64,10 @@ static int64_t getInteger(onnx::NodeOp node, llvm::StringRef name, int64_t fallb
   return value ? value.getInt() : fallback;
 }
 
-/// cross_entropy_loss(input, target, weight, reduction, ignore_index, label_smoothing).
+/// Checks cross_entropy_loss(input, target, weight, reduction, ignore_index, label_smoothing).
 static Fact checkCrossEntropy(const TracedArguments &arguments, const Nodes &nodes) {
   onnx::NodeOp node = findNode(nodes, "SoftmaxCrossEntropyLoss");
-  // Other forms may spell out what this operator cannot say.
+  // Other forms may spell out facts that this operator cannot express.
   if (!node || findNode(nodes, "LogSoftmax"))
     return {};
   if (double smoothing = arguments.getNumber(5, "label_smoothing", 0))
@@ -80,7 +80,7 @@ static Fact checkCrossEntropy(const TracedArguments &arguments, const Nodes &nod
   return {};
 }
 
-/// dropout(input, p, train).
+/// Checks dropout(input, p, train).
 static Fact checkDropout(const TracedArguments &arguments, const Nodes &nodes) {
   double ratio = arguments.getNumber(1, "p", 0.5);
   if (!arguments.isTrue(2, "train") || ratio == 0 || dropsOut(nodes))
@@ -88,7 +88,7 @@ static Fact checkDropout(const TracedArguments &arguments, const Nodes &nodes) {
   return {"dropout " + numberText(ratio), "export it with optimize=False, or with a dropout of 0"};
 }
 
-/// scaled_dot_product_attention(query, key, value, attn_mask, dropout_p, ...).
+/// Checks scaled_dot_product_attention(query, key, value, attn_mask, dropout_p, ...).
 static Fact checkAttention(const TracedArguments &arguments, const Nodes &nodes) {
   double ratio = arguments.getNumber(4, "dropout_p", 0);
   if (ratio == 0 || dropsOut(nodes))
@@ -98,7 +98,7 @@ static Fact checkAttention(const TracedArguments &arguments, const Nodes &nodes)
           "(attn_implementation='eager' in transformers)"};
 }
 
-/// batch_norm(input, weight, bias, running_mean, running_var, training, ...).
+/// Checks batch_norm(input, weight, bias, running_mean, running_var, training, ...).
 static Fact checkBatchNorm(const TracedArguments &arguments, const Nodes &nodes) {
   if (!arguments.isTrue(5, "training"))
     return {};
@@ -106,14 +106,14 @@ static Fact checkBatchNorm(const TracedArguments &arguments, const Nodes &nodes)
   onnx::NodeOp norm = findNode(nodes, "BatchNormalization");
   if (norm)
     return getInteger(norm, "training_mode", 0) == 1 ? Fact() : Fact{"training statistics of a batch norm", advice};
-  // Spelt out, it computes its own statistics.
+  // A batch norm that is spelt out computes its own statistics.
   if (findNode(nodes, "ReduceMean") || findNode(nodes, "ReduceSum"))
     return {};
   return {"a batch norm, which was folded into its weights", advice};
 }
 
 static Fact check(llvm::StringRef target, const TracedArguments &arguments, const Nodes &nodes) {
-  // The operator without its overload.
+  // The name of the operator without its overload.
   llvm::StringRef name = target;
   name.consume_front("aten.");
   name = name.split('.').first;
@@ -135,7 +135,7 @@ std::vector<std::string> windlass::findPaddingRows(onnx::GraphOp graph) {
     onnx::CallAttr call = node.getCallAttr();
     if (!call || node.getOpType() != "Gather" || !call.getTarget().getValue().starts_with("aten.embedding."))
       continue;
-    // embedding(weight, indices, padding_idx, ...); a negative one is none.
+    // The call is embedding(weight, indices, padding_idx, ...); a negative index stands for none.
     double row = TracedArguments(call.getArguments()).getNumber(2, "padding_idx", -1);
     auto table = node.getInputs()[0].getDefiningOp<onnx::InitializerOp>();
     if (row >= 0 && table)

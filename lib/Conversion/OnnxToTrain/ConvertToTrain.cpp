@@ -37,8 +37,8 @@ llvm::StringRef windlass::getScopePath(Location location) {
   return {};
 }
 
-/// Where the value comes from, if only moving ops are in between; sets `isShifted` when a part of the token axis is cut
-/// off at the front.
+/// Returns the argument that the value comes from where only moving ops are in between; sets `isShifted` when a part of
+/// the token axis is cut off at the front.
 static BlockArgument traceToInput(Value value, bool &isShifted) {
   while (Operation *op = value.getDefiningOp()) {
     if (auto slice = dyn_cast<train::SliceOp>(op)) {
@@ -90,7 +90,7 @@ static void describeInputs(func::FuncOp function, onnx::GraphOp graph, OpBuilder
   });
   // Behind the model's own inputs come the keys of its dropouts.
   unsigned inputs = graph.getInputNames().size();
-  // All at once: each change of one argument would copy the list of all.
+  // All attributes are set at once, because each change of one argument would copy the list of all.
   llvm::SmallVector<DictionaryAttr> attributes;
   for (unsigned i = 0; i < count; ++i) {
     NamedAttrList list;
@@ -153,7 +153,7 @@ LogicalResult windlass::convertOnnxToTrain(ModuleOp module, const WeightStore *w
     return refuse();
   if (failed(planner.writeSymbols(builder)))
     return failure();
-  // For people.
+  // The name is for people only.
   if (!graph.getGraphName().empty())
     module->setAttr(train::kModelAttr, builder.getStringAttr(graph.getGraphName()));
   graph.erase();

@@ -17,9 +17,9 @@ namespace {
 /// The nodes that stand for one traced call or, in a file without calls, for one module.
 struct NodeGroup {
   llvm::SmallVector<onnx::NodeOp> nodes;
-  /// Targets that the call reads, in their order.
+  /// The targets that the call reads, in their order.
   llvm::SmallSetVector<llvm::StringRef, 4> targets;
-  /// Initializers that may be those, in their order.
+  /// The initializers that may stand for these targets, in their order.
   llvm::SmallSetVector<Operation *, 4> initializers;
 };
 
@@ -50,16 +50,16 @@ private:
   llvm::StringMap<Operation *> initializers;
   llvm::MapVector<Attribute, NodeGroup> calls, modules;
   llvm::StringSet<> altered;
-  /// The file has nodes that compute nothing: no constant was folded into an initializer.
+  /// Whether the file has nodes that compute nothing: no constant was folded into an initializer.
   bool hasConstants = false;
   bool hasUnmarked = false;
-  /// A call reads the result of a call that no node stands for.
+  /// Whether a call reads the result of a call that no node stands for.
   bool hasDangling = false;
 };
 
 } // namespace
 
-/// The path of the module that owns a tensor; empty at the root.
+/// Returns the path of the module that owns a tensor; empty at the root.
 static llvm::StringRef getModulePath(llvm::StringRef target) {
   return target.contains('.') ? target.rsplit('.').first : llvm::StringRef();
 }
@@ -80,7 +80,7 @@ void Comparison::readSignature() {
 }
 
 void Comparison::readNodes() {
-  // What calls may read: results of calls and inputs of the module.
+  // The names that calls may read: results of calls, and inputs of the module.
   llvm::StringSet<> known, mentioned;
   for (auto spec : signature.getAsRange<onnx::SpecAttr>())
     known.insert(spec.getPlaceholder());
@@ -149,7 +149,7 @@ void Comparison::pair(llvm::StringRef target, onnx::InitializerOp initializer, N
   alter(!isMissing ? Fate::copied : isTransposed ? Fate::transposed : Fate::renamed, name);
 }
 
-/// Finds which initializers stand for the targets that the group's call reads: those of the same name, then the others
+/// Finds the initializers that stand for the targets of the group's call: first those of the same name, then the others
 /// in their order, where there are equally many.
 void Comparison::pairGroup(NodeGroup &group) {
   llvm::SmallVector<llvm::StringRef> targets;
@@ -175,8 +175,8 @@ void Comparison::pairGroup(NodeGroup &group) {
       model.alterations.push_back({target.str(), Alteration::Fate::folded, ""});
 }
 
-/// Whether the missing target is another name of a parameter that the file holds. The exporter names what is tied by
-/// the last of its names, and the nodes of the target's own module read it; what it merges bears the first.
+/// Whether the missing target is another name of a parameter that the file holds. The exporter names tied parameters by
+/// the last of their names, and the nodes of the target's own module read it; merged parameters keep the first name.
 bool Comparison::isAlias(llvm::StringRef target) {
   auto module = modules.find(StringAttr::get(graph.getContext(), getModulePath(target)));
   if (module == modules.end())

@@ -11,7 +11,7 @@ using namespace windlass;
 
 void windlass::buildTrainImportPipeline(OpPassManager &manager, bool recognize) {
   OpPassManager &function = manager.nest<func::FuncOp>();
-  // Exporters' clutter goes first: the recognising passes see one form of transposed keys.
+  // Redundant ops of exporters go first, so that the recognising passes see one form of transposed keys.
   function.addPass(createTrainSimplifyLayout());
   function.addPass(createCSEPass());
   if (recognize) {
@@ -20,7 +20,7 @@ void windlass::buildTrainImportPipeline(OpPassManager &manager, bool recognize) 
     function.addPass(createTrainRecognizeRotary());
     function.addPass(createTrainRecognizeAttention());
   }
-  // Behind recognition, for it folds the transposes that attention is known by.
+  // This comes behind recognition, because it folds the transposes by which attention is recognised.
   function.addPass(createTrainKeepDimensions());
   function.addPass(createCSEPass());
   function.addPass(createTrainAssignIds());

@@ -18,8 +18,8 @@ namespace windlass {
 
 namespace {
 
-/// The dims whose product is the first dim of a reshape's result, where there are at least two; what becomes of the
-/// others does not matter.
+/// Returns the dims whose product is the first dim of a reshape's result, where there are at least two; the other dims
+/// do not matter.
 llvm::ArrayRef<int64_t> getLeadingDims(train::ReshapeOp op) {
   llvm::ArrayRef<int64_t> from = shapeOf(op.getInput()), to = shapeOf(op.getResult());
   if (to.empty())
@@ -35,7 +35,7 @@ llvm::ArrayRef<int64_t> getLeadingDims(train::ReshapeOp op) {
   return {};
 }
 
-/// The operand's reshape if it merges leading dims.
+/// Returns the reshape that makes the operand if it merges leading dims; null otherwise.
 train::ReshapeOp getFlatten(Value value) {
   auto reshape = value.getDefiningOp<train::ReshapeOp>();
   return reshape && !getLeadingDims(reshape).empty() ? reshape : train::ReshapeOp();
@@ -43,7 +43,7 @@ train::ReshapeOp getFlatten(Value value) {
 
 RankedTensorType unflatten(Type type, llvm::ArrayRef<int64_t> merged);
 
-/// The flattened value with its leading dims apart.
+/// Returns the flattened value with its leading dims apart.
 Value getApart(train::ReshapeOp flatten, PatternRewriter &rewriter) {
   RankedTensorType type = unflatten(flatten.getType(), getLeadingDims(flatten));
   if (flatten.getInput().getType() == type)
@@ -51,7 +51,7 @@ Value getApart(train::ReshapeOp flatten, PatternRewriter &rewriter) {
   return train::ReshapeOp::create(rewriter, flatten.getLoc(), type, flatten.getInput()).getResult();
 }
 
-/// `type` with its first dim replaced by those that a flatten merged.
+/// Returns `type` with its first dim replaced by those that a flatten merged.
 RankedTensorType unflatten(Type type, llvm::ArrayRef<int64_t> merged) {
   auto tensor = cast<RankedTensorType>(type);
   llvm::SmallVector<int64_t> shape(merged);
@@ -59,7 +59,7 @@ RankedTensorType unflatten(Type type, llvm::ArrayRef<int64_t> merged) {
   return RankedTensorType::get(shape, tensor.getElementType());
 }
 
-/// matmul(flatten(x), w) -> flatten(matmul(x, w)): the merged dims stay free dims of the product.
+/// Rewrites matmul(flatten(x), w) to flatten(matmul(x, w)): the merged dims stay free dims of the product.
 struct MatmulOfFlatten : OpRewritePattern<train::MatmulOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(train::MatmulOp op, PatternRewriter &rewriter) const override {
@@ -79,7 +79,7 @@ struct MatmulOfFlatten : OpRewritePattern<train::MatmulOp> {
   }
 };
 
-/// An element-wise op over flattened values, splats and values that are the same in every row.
+/// Rewrites an element-wise op over flattened values, splats and values that are equal in every row.
 struct ElementwiseOfFlatten : OpInterfaceRewritePattern<train::ScalarOpInterface> {
   using OpInterfaceRewritePattern::OpInterfaceRewritePattern;
   LogicalResult matchAndRewrite(train::ScalarOpInterface op, PatternRewriter &rewriter) const override {
@@ -148,7 +148,7 @@ struct CrossEntropyOfFlatten : OpRewritePattern<train::SoftmaxCrossEntropyOp> {
   }
 };
 
-/// Rows of the last dim, which a flatten of rank 2 or more leaves alone.
+/// Rewrites a layer norm over rows of the last dim, which a flatten of rank 2 or more leaves alone.
 struct LayerNormOfFlatten : OpRewritePattern<train::LayerNormOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(train::LayerNormOp op, PatternRewriter &rewriter) const override {
@@ -186,7 +186,8 @@ struct RmsNormOfFlatten : OpRewritePattern<train::RmsNormOp> {
   }
 };
 
-/// A transposed operand contracts other dims, as long as its free dims keep their order.
+/// Rewrites a matmul of a transposed operand to one that contracts other dims, as long as its free dims keep their
+/// order.
 struct MatmulOfTranspose : OpRewritePattern<train::MatmulOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(train::MatmulOp op, PatternRewriter &rewriter) const override {

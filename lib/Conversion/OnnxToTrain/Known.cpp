@@ -33,7 +33,7 @@ int64_t KnownTensor::getInteger(int64_t index) const {
 }
 
 template <typename T> static bool allEqual(const std::vector<T> &values) {
-  // Bits, not values: two NaN are one constant.
+  // Compares bits, not values, because two equal NaN are one constant.
   return values.size() < 2 || std::memcmp(values.data(), values.data() + 1, (values.size() - 1) * sizeof(T)) == 0;
 }
 
@@ -214,7 +214,7 @@ Known windlass::knownTranspose(const Known &input, llvm::ArrayRef<int64_t> permu
   return makeView(input, shape, 0, strides);
 }
 
-/// Strides that read `from` as if it had shape `to`.
+/// Returns the strides that read `from` as if it had shape `to`.
 static Shape getBroadcastStrides(llvm::ArrayRef<int64_t> from, llvm::ArrayRef<int64_t> to) {
   auto inStrides = getStrides(from);
   Shape strides(to.size(), 0);

@@ -21,8 +21,8 @@ namespace windlass {
 
 using Shape = llvm::SmallVector<int64_t>;
 
-/// Values of one of three kinds: booleans in `booleans` (0 or 1), integers of any width in `integers`, floats of any
-/// width, rounded to it, in `reals`.
+/// The values of a tensor, of one of three kinds: booleans in `booleans` (0 or 1), integers of any width in `integers`,
+/// floats of any width, rounded to it, in `reals`.
 struct KnownStorage {
   std::vector<uint8_t> booleans;
   std::vector<int64_t> integers;
@@ -92,7 +92,7 @@ enum class UnaryKind {
 };
 enum class ReduceKind { sum, max, min };
 
-// Operands of the element-wise functions broadcast to `shape`.
+// The operands of the element-wise functions broadcast to `shape`.
 Known knownUnary(UnaryKind kind, const Known &input);
 Known knownBinary(BinaryKind kind, const Known &lhs, const Known &rhs, llvm::ArrayRef<int64_t> shape);
 Known knownCompare(CompareKind kind, const Known &lhs, const Known &rhs, llvm::ArrayRef<int64_t> shape);
@@ -101,16 +101,16 @@ Known knownCast(const Known &input, mlir::Type elementType);
 
 Known knownReshape(const Known &input, llvm::ArrayRef<int64_t> shape);
 Known knownTranspose(const Known &input, llvm::ArrayRef<int64_t> permutation);
-/// `input` must be broadcastable to `shape`.
+/// Returns `input` broadcast to `shape`, which must be possible.
 Known knownBroadcast(const Known &input, llvm::ArrayRef<int64_t> shape);
 /// Returns the tensor with result[i] = input[starts + i * steps]; the box must be inside of `input`.
 Known knownSlice(const Known &input, llvm::ArrayRef<int64_t> starts, llvm::ArrayRef<int64_t> sizes,
                  llvm::ArrayRef<int64_t> steps);
 Known knownConcat(llvm::ArrayRef<Known> inputs, int64_t axis);
 Known knownPad(const Known &input, llvm::ArrayRef<int64_t> low, llvm::ArrayRef<int64_t> high, double value);
-/// Indices must be in [0, size of the axis).
+/// Returns the elements at `indices`, which must be in [0, size of the axis).
 Known knownGather(const Known &input, const Known &indices, int64_t axis);
-/// The reduced dims vanish.
+/// Returns the reduction of `input`, without the reduced dims.
 Known knownReduce(ReduceKind kind, const Known &input, llvm::ArrayRef<int64_t> dims);
 Known knownCumSum(const Known &input, int64_t axis, bool isExclusive, bool isReverse);
 

@@ -13,7 +13,7 @@
 using namespace mlir;
 using namespace windlass;
 
-/// Integer arithmetic wraps, as in the runtime that these graphs were written for.
+/// Applies integer arithmetic, which wraps, as in the runtime that these graphs were written for.
 static int64_t applyInteger(BinaryKind kind, int64_t a, int64_t b) {
   auto ua = static_cast<uint64_t>(a), ub = static_cast<uint64_t>(b);
   switch (kind) {
@@ -223,7 +223,7 @@ Known windlass::knownCompare(CompareKind kind, const Known &lhs, const Known &rh
 
 Known windlass::knownSelect(const Known &condition, const Known &lhs, const Known &rhs, llvm::ArrayRef<int64_t> shape) {
   const KnownStorage &a = *lhs->storage, &b = *rhs->storage;
-  // Three operands: the condition is spread first, then the other two are walked with it.
+  // There are three operands: the condition is broadcast first, then the other two are walked with it.
   Known spread = knownBroadcast(condition, shape);
   const std::vector<uint8_t> &choose = spread->storage->booleans;
   return makeKnown(RankedTensorType::get(shape, lhs->getElementType()), [&](KnownStorage &out) {

@@ -19,8 +19,8 @@ void Legalizer::registerAttention() {
   handle("RotaryEmbedding", &Legalizer::legalizeRotaryEmbedding);
 }
 
-/// [batch, tokens, heads * depth] as [batch, heads, tokens, depth]; poisoned where the heads do not divide the last
-/// dim.
+/// Returns [batch, tokens, heads * depth] as [batch, heads, tokens, depth]; poisoned where the heads do not divide the
+/// last dim.
 static Entry splitHeads(PartialEvaluator &eval, const Entry &x, int64_t heads) {
   if (heads < 1 || x.getShape()[2] % heads != 0)
     return {};
@@ -34,7 +34,7 @@ static Entry mergeHeads(PartialEvaluator &eval, const Entry &x) {
   return turned.isTensor() ? eval.reshape(turned, {shape[0], shape[2], shape[1] * shape[3]}) : turned;
 }
 
-/// Keys or values of fewer heads, repeated for the queries of a group.
+/// Returns keys or values of fewer heads, repeated for the queries of a group.
 static Entry repeatHeads(PartialEvaluator &eval, const Entry &x, int64_t heads) {
   llvm::ArrayRef<int64_t> shape = x.getShape();
   if (shape[1] == heads)
@@ -119,7 +119,7 @@ LogicalResult Legalizer::legalizeAttention(NodeContext &node) {
   if (!rows)
     return unsupported(eval.takeReason());
   Entry weights = Entry::of(train::SoftmaxOp::create(builder, eval.getLocation(), rows.getType(), rows).getResult());
-  // A query that no key is left for gives zeros.
+  // A query whose keys are all masked gives zeros.
   Entry isNan = eval.unary(UnaryKind::isNan, weights);
   if (isNan.isTensor())
     weights = eval.select(isNan, number(0), weights);
@@ -129,7 +129,7 @@ LogicalResult Legalizer::legalizeAttention(NodeContext &node) {
   return give(node, result);
 }
 
-/// The tables [batch or 1, tokens, half] of a rotary embedding; equal rows of known positions are one.
+/// Returns the tables [batch or 1, tokens, half] of a rotary embedding; equal rows of known positions are one.
 static Entry getTable(PartialEvaluator &eval, const Entry &cache, const Entry &positions) {
   if (!positions.isTensor())
     return cache;

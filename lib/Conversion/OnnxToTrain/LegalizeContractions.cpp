@@ -26,7 +26,7 @@ Entry Legalizer::matmul(const Entry &lhs, const Entry &rhs, llvm::ArrayRef<int64
   };
   addFree(lhs, lhsBatch, lhsContract);
   addFree(rhs, rhsBatch, rhsContract);
-  // The operands are bounded, their outer product is not.
+  // The operands are bounded, but their outer product is not.
   double count = 1;
   for (int64_t dim : shape)
     count *= double(dim);
@@ -112,7 +112,7 @@ LogicalResult Legalizer::legalizeGemm(NodeContext &node) {
   return give(node, bias.isTensor() ? eval.binary(BinaryKind::add, result, bias) : bias);
 }
 
-/// A convolution whose kernels tile the image is a product of patches and kernels: the embedding of vision
+/// Legalizes a convolution whose kernels tile the image as a product of patches and kernels: the embedding of vision
 /// transformers. Others have no op yet.
 LogicalResult Legalizer::legalizeConv(NodeContext &node) {
   if (failed(expectTensors(node, 2)))

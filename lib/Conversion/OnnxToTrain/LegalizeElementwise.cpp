@@ -7,7 +7,7 @@
 using namespace mlir;
 using namespace windlass;
 
-/// ONNX operators of one operand without attributes.
+/// The ONNX operators of one operand without attributes.
 static constexpr std::pair<llvm::StringLiteral, UnaryKind> kUnaryOperators[] = {
     {"Neg", UnaryKind::neg},   {"Abs", UnaryKind::abs},     {"Not", UnaryKind::logicalNot}, {"IsNaN", UnaryKind::isNan},
     {"Sign", UnaryKind::sign}, {"Floor", UnaryKind::floor}, {"Ceil", UnaryKind::ceil},
@@ -78,7 +78,7 @@ LogicalResult Legalizer::legalizeUnary(NodeContext &node) {
   return give(node, eval.unary(kind, x));
 }
 
-/// An error when two operands do not fit together.
+/// Fails where two operands do not fit together.
 LogicalResult Legalizer::checkOperands(NodeContext &node, const Entry &lhs, const Entry &rhs) {
   std::string text;
   llvm::raw_string_ostream stream(text);
@@ -163,7 +163,7 @@ LogicalResult Legalizer::legalizeWhere(NodeContext &node) {
   return give(node, eval.select(node.inputs[0], node.inputs[1], node.inputs[2]));
 }
 
-/// ONNX's numbers of element types.
+/// Returns the element type of an ONNX number.
 static Type getElementTypeByNumber(int64_t number, MLIRContext *context) {
   switch (number) {
   case 1:

@@ -62,7 +62,7 @@ LogicalResult Legalizer::legalizeGatherNd(NodeContext &node) {
   int64_t depth = indices.getShape().back(), rows = indices.type.getNumElements() / depth;
   Shape outer(indices.getShape().drop_back()), inner(x.getShape().drop_front(depth)), merged;
   if (!indices.known && depth == 1) {
-    // Rows of the first dim, as of the experts that a router has chosen.
+    // These are rows of the first dim, such as those of the experts that a router has chosen.
     Shape gathered(outer);
     llvm::append_range(gathered, inner);
     if (failed(checkCount(node, gathered)))
@@ -101,9 +101,9 @@ LogicalResult Legalizer::legalizeGatherNd(NodeContext &node) {
   return give(node, data.isTensor() ? eval.gather(data, Entry::of(flat), 0) : data);
 }
 
-/// Elements at places that are known in training only.
+/// Gathers elements at places that are known in training only.
 LogicalResult Legalizer::gatherLiveElements(NodeContext &node, const Entry &x, const Entry &indices, int64_t axis) {
-  // Other dims of the indices may be smaller: what lies beyond them is not read.
+  // Other dims of the indices may be smaller: elements beyond them are not read.
   Shape starts(x.getRank(), 0), sizes(indices.getShape()), steps(x.getRank(), 1);
   sizes[axis] = x.getShape()[axis];
   Entry read = sizes == Shape(x.getShape()) ? x : eval.slice(x, starts, sizes, steps);
@@ -133,7 +133,7 @@ LogicalResult Legalizer::legalizeGatherElements(NodeContext &node) {
     return gatherLiveElements(node, x, indices, *axis);
   if (!eval.mayEvaluate(indices.known->getSize()))
     return unsupported("has too many indices");
-  // As one gather over all elements.
+  // One gather over all elements serves all dims.
   auto strides = getStrides(x.getShape()), own = getStrides(indices.getShape());
   bool isInside = true;
   Known flat = makeKnown(indices.type, [&](KnownStorage &out) {
@@ -199,7 +199,7 @@ std::pair<Entry, Entry> Legalizer::takeGreatest(const Entry &x, const Entry &ran
     return reduced.isTensor() ? eval.reshape(reduced, column) : reduced;
   };
   // Each round takes the first of the greatest that earlier rounds have left. Values come through a select, so that
-  // gradients go to the elements that were taken.
+  // gradients reach the elements that were taken.
   std::vector<Entry> values, indices;
   Entry isLeft;
   for (int64_t round = 0; round < count; ++round) {

@@ -24,7 +24,7 @@ LogicalResult Legalizer::emitCrossEntropy(NodeContext &node, const Entry &logits
     return unsupported("has reduction '" + reduction.take_front(40) + "'");
   if (!logits.isFloat() || logits.getRank() < 2 || labels.isFloat() || labels.isBoolean())
     return invalid(node, "needs float logits of rank 2 or more and integer labels");
-  // ONNX has the classes in dim 1; here they are last.
+  // ONNX has the classes in dim 1; `train` has them last.
   Shape order{0}, rows{logits.getShape()[0]};
   for (int64_t i = 2; i < logits.getRank(); ++i) {
     order.push_back(i);
@@ -58,7 +58,7 @@ LogicalResult Legalizer::legalizeCrossEntropy(NodeContext &node) {
 LogicalResult Legalizer::legalizeNegativeLogLikelihood(NodeContext &node) {
   if (failed(expectTensors(node, 2)))
     return failure();
-  // The log softmax handed its logits on.
+  // The log softmax passed on its logits.
   auto producer = node.op.getInputs()[0].getDefiningOp<onnx::NodeOp>();
   if (!producer || producer.getOpType() != "LogSoftmax")
     return unsupported("has log probabilities that no LogSoftmax gives");

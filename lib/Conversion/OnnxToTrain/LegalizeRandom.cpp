@@ -9,7 +9,7 @@ using namespace windlass;
 
 void Legalizer::registerRandom() { handle("Dropout", &Legalizer::legalizeDropout); }
 
-/// The batch of the graph: dim 0 of its inputs.
+/// Returns the batch of the graph, dim 0 of its inputs.
 static int64_t getBatch(onnx::GraphOp graph) {
   for (BlockArgument argument : graph.getBody().getArguments())
     if (auto type = cast<RankedTensorType>(argument.getType()); type.getRank() > 0)
@@ -34,7 +34,7 @@ LogicalResult Legalizer::legalizeDropout(NodeContext &node) {
   if (failed(expectTensors(node, 1)))
     return failure();
   const Entry &x = node.inputs[0];
-  // Without a training mode it is inactive: exporters write attention's dropout so.
+  // Without a training mode the operator is inactive: exporters write attention's dropout in this way.
   bool isActive = false;
   if (node.has(2)) {
     const Entry &mode = node.inputs[2];
@@ -59,7 +59,8 @@ LogicalResult Legalizer::legalizeDropout(NodeContext &node) {
     return invalid(node, "has an operand that is not float");
   Value keys = addDropoutKeys();
   int64_t batch = cast<RankedTensorType>(keys.getType()).getDimSize(0), lead = x.getRank() > 0 ? x.getShape()[0] : 1;
-  // Rows of all samples, flattened or not, are the samples' own; what is shared by them has the mask of the first.
+  // The rows of all samples, flattened or not, belong to their samples; a value that samples share has the mask of the
+  // first.
   Shape apart;
   if (lead % batch == 0) {
     apart.push_back(batch);

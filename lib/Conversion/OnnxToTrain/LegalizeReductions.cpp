@@ -76,7 +76,7 @@ LogicalResult Legalizer::legalizeCumSum(NodeContext &node) {
               Entry::of(knownCumSum(x.known, *axis, node.getInt("exclusive", 0) != 0, node.getInt("reverse", 0) != 0)));
 }
 
-/// Brings `axis` to the end, applies, and brings it back.
+/// Applies `apply` to x with `axis` at the end, and moves the axis back.
 Entry Legalizer::alongLast(const Entry &x, int64_t axis, llvm::function_ref<Entry(const Entry &)> apply) {
   if (axis == x.getRank() - 1)
     return apply(x);

@@ -210,7 +210,7 @@ LogicalResult Legalizer::legalizeConcat(NodeContext &node) {
   return concatEntries(node, node.inputs, node.getInt("axis", 0));
 }
 
-/// The parts of `sizes` along `axis`: known ones are cut, live ones come from one split op.
+/// Returns the parts of `sizes` along `axis`: known ones are cut, live ones come from one split op.
 FailureOr<std::vector<Entry>> Legalizer::splitEntry(NodeContext &node, const Entry &x, int64_t axis,
                                                     llvm::ArrayRef<int64_t> sizes) {
   int64_t total = 0;
@@ -265,7 +265,7 @@ LogicalResult Legalizer::legalizeSplit(NodeContext &node) {
       return failure();
     sizes = *list;
   } else {
-    // Equal parts, the last one smaller where they do not divide.
+    // The parts are equal, with a smaller last one where they do not divide.
     int64_t parts = node.getInt("num_outputs", static_cast<int64_t>(node.outputs.size()));
     if (parts < 1 || parts != static_cast<int64_t>(node.outputs.size()))
       return invalid(node,

@@ -64,7 +64,7 @@ void Legalizer::handle(llvm::StringRef opType, Handler handler) {
 }
 
 LogicalResult Legalizer::unsupported(const llvm::Twine &reason) {
-  // Read by `visit`, which knows the node.
+  // `visit`, which knows the node, reads it.
   pendingReason = reason.str();
   return failure();
 }
@@ -167,7 +167,7 @@ FailureOr<size_t> Legalizer::findLoss() {
     return fail("the model has no output " + printable(options.loss) + "; it has " + known);
   if (names.size() == 1)
     return size_t(0);
-  // The one output that is a single number, where the file says so.
+  // The loss is the one output that is a single number, where the file says so.
   auto outputs = graph.getBody().front().getTerminator()->getOperands();
   llvm::SmallVector<size_t> scalars;
   for (auto [index, output] : llvm::enumerate(outputs))
@@ -219,7 +219,7 @@ LogicalResult Legalizer::addInputs(func::FuncOp function) {
   return success();
 }
 
-/// True for planes that are all zero up to the diagonal and at most -1e9 beyond: an exporter has folded a causal mask.
+/// Whether all planes are zero up to the diagonal and at most -1e9 beyond: an exporter has folded a causal mask.
 static bool isCausalMask(const KnownTensor &tensor) {
   llvm::ArrayRef<int64_t> shape = tensor.getShape();
   if (shape.size() < 2 || shape.back() < shape[shape.size() - 2] || shape.back() < 2)
@@ -233,7 +233,7 @@ static bool isCausalMask(const KnownTensor &tensor) {
   return true;
 }
 
-/// Whether the module that the name's path gives reads the initializer: `a.scale` in module `a`.
+/// Whether the module that the initializer's name gives reads it: `a.scale` in module `a`.
 static bool isNamedByModule(onnx::InitializerOp op) {
   return llvm::any_of(op->getUsers(), [&](Operation *user) {
     auto node = dyn_cast<onnx::NodeOp>(user);
@@ -241,7 +241,7 @@ static bool isNamedByModule(onnx::InitializerOp op) {
   });
 }
 
-/// Whether all that is done with the initializer is to add it to the scores of a softmax.
+/// Whether the initializer is only added to the scores of a softmax.
 static bool isOnlyMask(onnx::InitializerOp op) {
   auto isNode = [](Operation *user, llvm::StringRef type) {
     auto node = dyn_cast<onnx::NodeOp>(user);
@@ -256,11 +256,11 @@ static bool isOnlyMask(onnx::InitializerOp op) {
 std::string Legalizer::whyConstant(onnx::InitializerOp op, const KnownTensor &tensor) {
   llvm::StringRef name = op.getInitializerName();
   if (exported.hasSignature)
-    // Equal values prove nothing of what may be a parameter.
+    // Equal values prove nothing about an initializer that may be a parameter.
     return tensor.isSplat() && exported.vanished.empty() && !exported.parameterCopies.contains(name)
                ? "unmarked; all elements are equal"
                : "";
-  // A mask that masks nothing: as a constant it does not hide the attention.
+  // This mask masks nothing; as a constant it does not hide the attention.
   if (tensor.isSplat() && isOnlyMask(op))
     return "unmarked; only added to the scores of a softmax";
   return tensor.getSize() == 1 && !isNamedByModule(op)

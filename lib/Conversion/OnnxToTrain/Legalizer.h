@@ -21,7 +21,7 @@ struct NodeContext {
   llvm::SmallVector<Entry> inputs;
   llvm::SmallVector<Entry> outputs;
 
-  /// An absent entry where the node has fewer inputs.
+  /// Returns the input at `index`; an absent entry where the node has fewer inputs.
   Entry input(size_t index) const { return index < inputs.size() ? inputs[index] : Entry::absent(); }
   bool has(size_t index) const { return input(index).kind != Entry::Kind::absent; }
   /// Whether the output is used by name.
@@ -204,10 +204,10 @@ private:
   /// The function's argument with the keys of all dropouts so far, if there are any.
   mlir::Value dropoutKeys;
   int64_t dropouts = 0;
-  /// Index into the report, by name and reason.
+  /// The indices into the report, by name and reason.
   llvm::StringMap<size_t> unsupportedIndex;
   bool isInvalid = false;
-  /// Set by `unsupported`, read by `visit`, which knows the node.
+  /// The reason, set by `unsupported` and read by `visit`, which knows the node.
   std::string pendingReason;
 };
 

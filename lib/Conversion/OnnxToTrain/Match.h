@@ -15,8 +15,8 @@ namespace windlass {
 /// Returns the value of a constant whose elements are all equal.
 std::optional<double> getSplatValue(mlir::Value value);
 
-/// A product as a coefficient and what is multiplied with it: products, quotients by constants and negations are looked
-/// through. One factor may occur twice.
+/// A product as a coefficient and its factors: products, quotients by constants and negations are looked through. One
+/// factor may occur twice.
 struct Product {
   double coefficient = 1;
   llvm::SmallVector<mlir::Value> factors;
@@ -37,8 +37,8 @@ inline llvm::ArrayRef<int64_t> shapeOf(mlir::Value value) {
 /// Whether a gradient of the value would reach a parameter that trains.
 bool dependsOnTrainable(mlir::Value value);
 
-/// x · cosine + turned(x) · sine, with all operands in any order; the tables [tokens, depth] may have dims of size 1 in
-/// front. `input` is null where `op` is something else.
+/// The sum x · cosine + turned(x) · sine, with all operands in any order; the tables [tokens, depth] may have dims of
+/// size 1 in front. `input` is null where `op` is something else.
 struct Rotary {
   mlir::Value input, cosine, sine;
 };

@@ -12,7 +12,7 @@
 using namespace mlir;
 using namespace windlass;
 
-/// Dims along which nothing changes.
+/// Returns the dims along which nothing changes.
 static llvm::SmallVector<bool> findConstantDims(const Known &tensor) {
   llvm::ArrayRef<int64_t> shape = tensor->getShape();
   auto strides = getStrides(shape);
@@ -28,7 +28,7 @@ static llvm::SmallVector<bool> findConstantDims(const Known &tensor) {
   for (size_t dim = 0; dim < shape.size(); ++dim) {
     if (shape[dim] == 1)
       continue;
-    // Element i and its predecessor along the dim.
+    // Compares element i with its predecessor along the dim.
     for (int64_t i = 0; i < size && result[dim]; ++i)
       if (i / strides[dim] % shape[dim] != 0 && !same(i, i - strides[dim]))
         result[dim] = false;
@@ -45,7 +45,7 @@ Value PartialEvaluator::emitSplat(RankedTensorType type, const KnownTensor &tens
   return train::ConstantOp::create(builder, *loc, type, DenseElementsAttr::get(type, value)).getResult();
 }
 
-/// mask[i][j] is `j <= i + c` for all elements, or its opposite for all.
+/// Emits a mask for which mask[i][j] is `j <= i + c` for all elements, or its opposite for all; null for other masks.
 Value PartialEvaluator::emitBand(const Known &mask) {
   int64_t rows = mask->getShape()[0], columns = mask->getShape()[1];
   const std::vector<uint8_t> &bits = mask->storage->booleans;
@@ -81,7 +81,7 @@ Value PartialEvaluator::emitBand(const Known &mask) {
   return {};
 }
 
-/// A tensor that changes along each of its dims.
+/// Emits a tensor that changes along each of its dims.
 Value PartialEvaluator::emitCompact(const Known &tensor) {
   if (tensor->isSplat())
     return emitSplat(tensor->type, *tensor);
@@ -99,7 +99,7 @@ Value PartialEvaluator::emitCompact(const Known &tensor) {
     if (Value band = emitBand(tensor))
       return band;
   if (size > 16 && !tensor->isBoolean()) {
-    // Two values only: a choice between them.
+    // A tensor of two values only becomes a choice between them.
     double first = tensor->getReal(0), second = first;
     bool isChoice = first == first;
     for (int64_t i = 0; i < size && isChoice; ++i) {
@@ -109,7 +109,7 @@ Value PartialEvaluator::emitCompact(const Known &tensor) {
       isChoice = value == first || value == second;
     }
     if (isChoice) {
-      // Zero is chosen where the condition holds, so that masks look the same whichever way they were written.
+      // Zero is chosen where the condition holds, so that masks look the same in whichever way they were written.
       if (second == 0)
         std::swap(first, second);
       auto type = RankedTensorType::get(tensor->getShape(), builder.getI1Type());
@@ -173,8 +173,8 @@ Value PartialEvaluator::materialize(const Entry &entry) {
   return spread(tensor, tensor->getShape());
 }
 
-/// A known tensor in the IR, spread to `shape`: its values without the dims along which nothing changes, and one
-/// broadcast.
+/// Returns a known tensor in the IR, broadcast to `shape`: its values without the dims along which nothing changes, and
+/// one broadcast.
 Value PartialEvaluator::spread(const Known &tensor, llvm::ArrayRef<int64_t> shape) {
   auto type = RankedTensorType::get(shape, tensor->getElementType());
   Reduced &reduced = emitted[tensor->id];
@@ -220,7 +220,7 @@ Value PartialEvaluator::materialize(const Entry &entry, llvm::ArrayRef<int64_t> 
   Value value = materialize(entry);
   if (!value)
     return {};
-  // Dims of size 1 that are to be stretched vanish first; the others keep their places.
+  // Dims of size 1 that are to be broadcast vanish first; the others keep their places.
   Shape kept, dims;
   size_t lead = shape.size() - entry.getShape().size();
   for (auto [i, dim] : llvm::enumerate(entry.getShape())) {

@@ -16,13 +16,13 @@ using namespace windlass;
 ParameterPlanner::ParameterPlanner(func::FuncOp function, llvm::ArrayRef<UsedParameter> used,
                                    const ExportedModel &exported, OnnxToTrainReport &report)
     : function(function), exported(exported), report(report), parameters(used.begin(), used.end()) {
-  // In the order of the file, whatever the order of use.
+  // The order is that of the file, whatever the order of use.
   llvm::sort(parameters, [](const UsedParameter &a, const UsedParameter &b) {
     return const_cast<UsedParameter &>(a).op->isBeforeInBlock(const_cast<UsedParameter &>(b).op);
   });
 }
 
-/// Against the order of the ops: a float operand of a differentiable op with a reached result is reached.
+/// Walks against the order of the ops: a float operand of a differentiable op with a reached result is reached.
 void ParameterPlanner::markDifferentiable() {
   Block &block = function.getBody().front();
   reached.insert(block.getTerminator()->getOperand(0));
@@ -36,7 +36,7 @@ void ParameterPlanner::markDifferentiable() {
   }
 }
 
-/// True when all that is done with the value is to add it to the scores of a softmax.
+/// Whether the value is only added to the scores of a softmax.
 bool ParameterPlanner::isOnlyMask(Value value) {
   return !value.use_empty() && llvm::all_of(value.getUsers(), [&](Operation *user) {
     if (isa<train::BroadcastOp, train::ReshapeOp, train::SliceOp>(user))
@@ -45,7 +45,7 @@ bool ParameterPlanner::isOnlyMask(Value value) {
   });
 }
 
-/// True when the value is only spread and multiplied as the cosines or sines of a rotary embedding, which an exporter
+/// Whether the value is only broadcast and multiplied as the cosines or sines of a rotary embedding, which an exporter
 /// has folded into a constant.
 bool ParameterPlanner::isOnlyRotaryTable(Value value) {
   return !value.use_empty() && llvm::all_of(value.getUsers(), [&](Operation *user) {
@@ -59,7 +59,7 @@ bool ParameterPlanner::isOnlyRotaryTable(Value value) {
   });
 }
 
-/// True when the value is one number that is only added to what a root or a quotient is taken of.
+/// Whether the value is one number that is only added to the operand of a root or to a divisor.
 bool ParameterPlanner::isOnlyEpsilon(Value value) {
   return !value.use_empty() && llvm::all_of(value.getUsers(), [&](Operation *user) {
     if (isa<train::BroadcastOp, train::ReshapeOp>(user))
@@ -71,7 +71,7 @@ bool ParameterPlanner::isOnlyEpsilon(Value value) {
   });
 }
 
-/// "used by 'a', 'b' and 3 more modules" where nodes of several modules read the initializer, else nothing.
+/// Returns "used by 'a', 'b' and 3 more modules" where nodes of several modules read the initializer, else nothing.
 static std::string describeModules(onnx::InitializerOp op) {
   llvm::SmallSetVector<llvm::StringRef, 4> scopes;
   for (Operation *user : op->getUsers())
@@ -119,8 +119,8 @@ ParameterPlanner::Decision ParameterPlanner::decide(const UsedParameter &paramet
   return decision;
 }
 
-/// Whether the initializer is the result of looking rows of a table up, each row once: what trains in its place is what
-/// trained in the table. Two equal rows may be one row looked up twice, whose gradient is the sum of both.
+/// Whether the initializer is the result of looking rows of a table up, each row once, so that training it is training
+/// the table. Two equal rows may be one row looked up twice, whose gradient is the sum of both.
 static bool isWholeTable(onnx::InitializerOp op, const WeightStore *weights) {
   llvm::StringRef name = op.getInitializerName();
   auto type = cast<RankedTensorType>(op.getType());
@@ -144,8 +144,8 @@ static bool isWholeTable(onnx::InitializerOp op, const WeightStore *weights) {
   return true;
 }
 
-/// Parameters that the file does not mention became part of constants. One that became a whole table alone trains as it
-/// did; anything else is another model.
+/// Explains parameters that the file does not mention, which became part of constants. One that became a whole table
+/// alone trains as it did; anything else is another model.
 void ParameterPlanner::explainVanished(llvm::ArrayRef<size_t> unexplained, const WeightStore *weights) {
   if (exported.vanished.size() == 1 && unexplained.size() == 1 && report.alterations.empty()) {
     Decision &decision = decisions[unexplained.front()];
@@ -192,7 +192,8 @@ LogicalResult ParameterPlanner::writeSymbols(OpBuilder &builder) {
     auto read = mlir::Value(decision.parameter->read).getDefiningOp<train::ReadOp>();
     auto type = cast<RankedTensorType>(read.getType());
     anyTrains |= decision.trains;
-    // What is marked as a parameter is a weight even where nothing trains it; unmarked constants are buffers.
+    // An initializer that is marked as a parameter is a weight even where nothing trains it; unmarked constants are
+    // buffers.
     bool isWeight = decision.trains || initializer.getKind() == llvm::StringRef("parameter");
     onnx::SourceAttr from = *initializer.getSource();
     Type stored = getElementTypeOrSelf(initializer.getType());

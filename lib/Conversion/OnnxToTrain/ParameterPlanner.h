@@ -20,11 +20,11 @@ public:
   mlir::LogicalResult writeSymbols(mlir::OpBuilder &builder);
 
 private:
-  /// An initializer and what is decided about it.
+  /// An initializer and the decision about it.
   struct Decision {
     const UsedParameter *parameter;
     bool trains = false;
-    /// Why, where nothing marks it, or in spite of its mark.
+    /// The reason, where nothing marks it, or in spite of its mark.
     std::string reason;
   };
 
@@ -40,7 +40,7 @@ private:
   OnnxToTrainReport &report;
   std::vector<UsedParameter> parameters;
   std::vector<Decision> decisions;
-  /// Values through which a gradient of the loss flows.
+  /// The values through which a gradient of the loss flows.
   llvm::DenseSet<mlir::Value> reached;
 };
 

@@ -77,7 +77,7 @@ Entry PartialEvaluator::scalar(double value, Type elementType) {
   return Entry::of(makeKnownSplat(RankedTensorType::get({}, elementType), roundReal(value, elementType)));
 }
 
-/// True when every element of a known entry is `value`.
+/// Whether every element of a known entry is `value`.
 static bool isAll(const Entry &entry, double value) {
   return entry.known && entry.known->getSize() > 0 && entry.known->isSplat() && entry.known->getReal(0) == value;
 }
@@ -126,7 +126,7 @@ Entry PartialEvaluator::binary(BinaryKind kind, const Entry &lhs, const Entry &r
                             [&] { return knownBinary(kind, lhs.known, rhs.known, *shape); });
       done.isTensor())
     return done;
-  // Neutral elements that exporters leave in; x + 0, x * 1, x / 1, true and x.
+  // Exporters leave in operations with neutral elements: x + 0, x * 1, x / 1, true and x.
   auto isNeutral = [&](const Entry &entry, bool isRight) {
     switch (kind) {
     case BinaryKind::add:
@@ -275,7 +275,7 @@ Entry PartialEvaluator::reshape(const Entry &input, llvm::ArrayRef<int64_t> shap
     return {};
   if (input.getShape() == shape)
     return input;
-  // Shares the values, so nothing is counted.
+  // The result shares the values, so nothing is counted.
   if (Entry done = evaluate("reshape", shape, input, 0, [&] { return knownReshape(input.known, shape); });
       done.isTensor())
     return done;
@@ -432,7 +432,7 @@ Entry PartialEvaluator::gather(const Entry &input, const Entry &indices, int64_t
     return done;
   if (!isUsable(input.getElementType()))
     return {};
-  // Consecutive indices are a slice: positions, selections of one part.
+  // Consecutive indices make a slice, such as positions or one part of a tensor.
   if (indices.known && indices.known->getSize() > 0) {
     const std::vector<int64_t> &list = indices.known->storage->integers;
     bool isRun = true;

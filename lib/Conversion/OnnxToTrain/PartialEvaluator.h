@@ -26,7 +26,7 @@ namespace windlass {
 /// The state of one ONNX value while the graph is walked.
 struct Entry {
   enum class Kind {
-    /// The producer cannot be legalized; all values that depend on it are skipped.
+    /// The value of a producer that cannot be legalized; all values that depend on it are skipped.
     poisoned,
     /// An optional input that is left out.
     absent,
@@ -70,13 +70,13 @@ struct Entry {
 mlir::FailureOr<Shape> broadcastShapes(llvm::ArrayRef<int64_t> lhs, llvm::ArrayRef<int64_t> rhs);
 
 struct EvaluationBudgets {
-  /// Elements of one known tensor.
+  /// The most elements of one known tensor.
   int64_t tensorElements = int64_t(64) << 20;
-  /// Elements of all known tensors that were computed; each counts `tensorOverhead` more.
+  /// The most elements of all computed known tensors; each tensor counts `tensorOverhead` more.
   int64_t totalElements = int64_t(256) << 20;
   /// The cost of a tensor besides its elements, in elements.
   int64_t tensorOverhead = 256;
-  /// Elements of a constant that has no compact form.
+  /// The most elements of a constant that has no compact form.
   int64_t constantElements = int64_t(64) << 10;
 };
 
@@ -85,7 +85,7 @@ public:
   PartialEvaluator(mlir::OpBuilder &builder, const EvaluationBudgets &budgets)
       : builder(builder), budgets(budgets), work(budgets.totalElements) {}
 
-  /// Location of what is emitted from now on.
+  /// Sets the location of the ops that are emitted from now on.
   void setLocation(mlir::Location location) { loc = location; }
 
   // All of these return a poisoned entry, and set the reason, when they cannot be done. Shapes must have been checked
@@ -102,9 +102,9 @@ public:
               llvm::ArrayRef<int64_t> steps);
   Entry concat(llvm::ArrayRef<Entry> inputs, int64_t axis);
   Entry pad(const Entry &input, llvm::ArrayRef<int64_t> low, llvm::ArrayRef<int64_t> high, double value);
-  /// Known indices must be in [0, size); live ones may be negative.
+  /// Gathers along `axis`. Known indices must be in [0, size); live ones may be negative.
   Entry gather(const Entry &input, const Entry &indices, int64_t axis);
-  /// The reduced dims vanish.
+  /// Reduces `dims`, which vanish.
   Entry reduce(ReduceKind kind, const Entry &input, llvm::ArrayRef<int64_t> dims);
 
   /// Returns `value` as a scalar of `elementType`.
@@ -140,12 +140,12 @@ private:
   std::string reason;
   WorkBudget work;
 
-  /// Results by primitive, parameters and operand ids. Kept, because exporters repeat a mask's chain in every layer;
-  /// the oldest go when they exceed the tensor budget together.
+  /// The results by primitive, parameters and operand ids. They are kept because exporters repeat a mask's chain in
+  /// every layer; the oldest go when all together exceed the tensor budget.
   std::map<std::pair<std::string, std::vector<int64_t>>, Known> memo;
   std::deque<std::pair<std::map<std::pair<std::string, std::vector<int64_t>>, Known>::iterator, int64_t>> order;
   int64_t memoElements = 0;
-  /// Known tensors that are in the IR already, by id: their values without constant dims, and spread to a type.
+  /// The known tensors that are in the IR already, by id: their values without constant dims, and broadcast to a type.
   struct Reduced {
     mlir::Value value;
     Shape dims;

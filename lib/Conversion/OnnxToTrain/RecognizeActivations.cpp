@@ -20,7 +20,7 @@ namespace windlass {
 
 namespace {
 
-/// The other summand of `value + constant`.
+/// Returns the other summand of `value + constant`.
 Value matchAddConstant(Value value, double constant) {
   auto add = value.getDefiningOp<train::AddOp>();
   if (!add)
@@ -31,7 +31,7 @@ Value matchAddConstant(Value value, double constant) {
   return {};
 }
 
-/// x³ · coefficient, as a power or as a product.
+/// Whether the value is x³ · coefficient, as a power or as a product.
 bool isCube(Value value, Value x, double coefficient) {
   Product product = collectProduct(value);
   if (!isNearly(product.coefficient, coefficient))
@@ -43,7 +43,7 @@ bool isCube(Value value, Value x, double coefficient) {
   return product.factors.size() == 3 && llvm::all_of(product.factors, [&](Value factor) { return factor == x; });
 }
 
-/// tanh(√(2/π) (x + 0.044715 x³)), or erf(x / √2).
+/// The form: tanh(√(2/π) (x + 0.044715 x³)), or erf(x / √2).
 enum class Form { none, tanh, erf };
 Form matchInner(Value value, Value x) {
   if (auto erf = value.getDefiningOp<train::ErfOp>()) {
@@ -57,7 +57,7 @@ Form matchInner(Value value, Value x) {
   Product product = collectProduct(tanh.getInput());
   if (!isNearly(product.coefficient, std::sqrt(2 / M_PI)))
     return Form::none;
-  // Or with x taken out of the sum: √(2/π) x (1 + 0.044715 x²).
+  // The other spelling takes x out of the sum: √(2/π) x (1 + 0.044715 x²).
   if (product.factors.size() == 2) {
     auto isOuter = [&](Value outer, Value rest) {
       Value square = outer == x ? matchAddConstant(rest, 1) : Value();
@@ -79,7 +79,7 @@ Form matchInner(Value value, Value x) {
   return Form::none;
 }
 
-/// A product of x, 1/2 and 1 + tanh(…) or 1 + erf(…), in any order; or x · sigmoid(x).
+/// Recognises a product of x, 1/2 and 1 + tanh(…) or 1 + erf(…), in any order; or x · sigmoid(x).
 struct RecognizeActivation : OpRewritePattern<train::MulOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(train::MulOp op, PatternRewriter &rewriter) const override {

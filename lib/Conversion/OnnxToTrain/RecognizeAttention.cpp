@@ -20,25 +20,25 @@ namespace windlass {
 
 namespace {
 
-/// Additive masks at or below this leave nothing of a key in f32.
+/// The largest number of an additive mask that leaves nothing of a key in f32.
 constexpr double kMasked = -1e9;
-/// A sum of a score and a number at or below this is that number, in f64 too.
+/// The largest number that absorbs a score: the sum of both is this number, in f64 too.
 constexpr double kAbsorbing = -1e30;
 
-/// A product of matrices for each of two batch dims: batch and heads.
+/// Whether the op multiplies matrices for each pair of two batch dims: batch and heads.
 bool isBatchedByTwo(train::MatmulOp op) {
   return shapeOf(op.getLhs()).size() == 4 && shapeOf(op.getRhs()).size() == 4 && op.getLhsBatch().size() == 2 &&
          op.getLhsContract().size() == 1;
 }
 
-/// The dims of an operand as batch, heads, and its two inner dims with the contracted one last or first.
+/// Returns the dims of an operand as batch, heads, and its two inner dims with the contracted one last or first.
 llvm::SmallVector<int64_t> getHeadOrder(llvm::ArrayRef<int64_t> batch, int64_t contracted, bool isLast) {
   int64_t free = 6 - batch[0] - batch[1] - contracted;
   return isLast ? llvm::SmallVector<int64_t>{batch[0], batch[1], free, contracted}
                 : llvm::SmallVector<int64_t>{batch[0], batch[1], contracted, free};
 }
 
-/// `value` with its dims in the given order.
+/// Returns `value` with its dims in the given order.
 Value putInOrder(Value value, llvm::ArrayRef<int64_t> order, Location location, PatternRewriter &rewriter) {
   if (llvm::equal(order, llvm::seq<int64_t>(0, 4)))
     return value;
@@ -88,7 +88,7 @@ Value peel(Value value, double &scale, llvm::SmallVector<int64_t> &order) {
   }
 }
 
-/// True when the comparison holds exactly for column <= row + `offset`, or where `isInverted` exactly for the others.
+/// Whether the comparison holds exactly for column <= row + `offset`, or where `isInverted` exactly for the others.
 bool isLowerTriangle(Value condition, int64_t offset, bool isInverted = false) {
   auto compare = condition.getDefiningOp<train::CompareOp>();
   if (!compare)
@@ -115,7 +115,7 @@ Value stripToPlane(Value value) {
   return value;
 }
 
-/// Keys and values of fewer heads, repeated for the queries of a group: what is repeated, or null.
+/// Returns the keys or values that are repeated for the queries of a group; null where none are.
 Value stripGroups(Value value) {
   auto merge = value.getDefiningOp<train::ReshapeOp>();
   auto repeat = merge ? merge.getInput().getDefiningOp<train::BroadcastOp>() : train::BroadcastOp();
@@ -128,7 +128,7 @@ Value stripGroups(Value value) {
   return repeat.getInput();
 }
 
-/// True when the mask is made of finite numbers, so that no sum with it is infinite and no row of scores is -inf.
+/// Whether the mask is made of finite numbers, so that no sum with it is infinite and no row of scores is -inf.
 bool isFinite(Value value) {
   llvm::SmallVector<Value> stack{value};
   llvm::DenseSet<Value> seen;
@@ -165,7 +165,7 @@ struct RecognizeAttention : OpRewritePattern<train::MatmulOp> {
   LogicalResult matchAndRewrite(train::MatmulOp op, PatternRewriter &rewriter) const override {
     if (!isBatchedByTwo(op) || getHeadOrder(op.getLhsBatch(), op.getLhsContract()[0], true) != inOrder())
       return failure();
-    // Rows that are all masked: NaN, or zeros when they are guarded.
+    // Rows that are all masked give NaN, or zeros where they are guarded.
     Value weights = op.getLhs();
     bool isGuarded = false;
     if (auto select = weights.getDefiningOp<train::SelectOp>()) {
@@ -195,7 +195,7 @@ struct RecognizeAttention : OpRewritePattern<train::MatmulOp> {
     bool isCausal = false;
     if (choice.condition) {
       isCausal = isLowerTriangle(stripToPlane(choice.condition), keys - tokens, choice.isInverted) && keys >= tokens;
-      // What is chosen instead of a score leaves nothing of the key, as if it were added.
+      // The number that is chosen instead of a score leaves nothing of the key, as if it were added.
       if (!isCausal && (choice.masked > kAbsorbing || (!isGuarded && !std::isfinite(choice.masked))))
         return failure();
     } else if (mask) {
@@ -240,7 +240,7 @@ struct RecognizeAttention : OpRewritePattern<train::MatmulOp> {
 private:
   static llvm::SmallVector<int64_t> inOrder() { return {0, 1, 2, 3}; }
 
-  /// q · k, scaled, with an added mask or a condition that chooses between scores and a very small number.
+  /// Matches q · k, scaled, with an added mask or a condition that chooses between scores and a very small number.
   static train::MatmulOp matchScores(Value value, double &scale, Value &mask, Choice &choice) {
     auto matchProduct = [](Value candidate, double &factor) {
       auto product = peelScale(candidate, factor).getDefiningOp<train::MatmulOp>();

@@ -28,7 +28,7 @@ Value stripSpread(Value value) {
   return value;
 }
 
-/// A vector along the last dim, spread over all rows.
+/// Returns the vector along the last dim that the value repeats in all rows.
 Value matchVector(Value value) {
   auto rank = static_cast<int64_t>(shapeOf(value).size());
   if (rank == 1)
@@ -39,7 +39,7 @@ Value matchVector(Value value) {
   return broadcast.getInput();
 }
 
-/// What a mean over the last dim is taken of: sum · 1/n, or sum / n.
+/// Returns x of a mean of x over the last dim: sum · 1/n, or sum / n.
 Value matchMean(Value value) {
   Product product = collectProduct(stripSpread(value));
   if (product.factors.size() != 1)
@@ -54,13 +54,13 @@ Value matchMean(Value value) {
   return reduce.getInput();
 }
 
-/// x - mean(x): x.
+/// Returns x of x - mean(x).
 Value matchCentered(Value value) {
   auto sub = value.getDefiningOp<train::SubOp>();
   return sub && matchMean(sub.getRhs()) == sub.getLhs() ? sub.getLhs() : Value();
 }
 
-/// mean(x²) + eps per row: x.
+/// Returns x of mean(x²) + eps per row.
 Value matchMeanSquare(Value value, double &epsilon) {
   auto add = stripSpread(value).getDefiningOp<train::AddOp>();
   if (!add)
@@ -69,7 +69,7 @@ Value matchMeanSquare(Value value, double &epsilon) {
     std::optional<double> constant = getSplatValue(b);
     Value square = constant ? matchMean(a) : Value();
     auto mul = square ? square.getDefiningOp<train::MulOp>() : train::MulOp();
-    // A negative one or NaN: no normalization.
+    // A negative epsilon or NaN is no normalization.
     if (!mul || mul.getLhs() != mul.getRhs() || !(*constant >= 0))
       continue;
     epsilon = *constant;
@@ -78,7 +78,7 @@ Value matchMeanSquare(Value value, double &epsilon) {
   return {};
 }
 
-/// sqrt(mean(x²) + eps): x.
+/// Returns x of sqrt(mean(x²) + eps).
 Value matchRoot(Value value, double &epsilon) {
   Value root = stripSpread(value);
   if (auto sqrt = root.getDefiningOp<train::SqrtOp>())
@@ -87,7 +87,7 @@ Value matchRoot(Value value, double &epsilon) {
   return pow && getSplatValue(pow.getRhs()) == 0.5 ? matchMeanSquare(pow.getLhs(), epsilon) : Value();
 }
 
-/// 1 / sqrt(mean(x²) + eps), spread over rows: x.
+/// Returns x of 1 / sqrt(mean(x²) + eps), broadcast over rows.
 Value matchInverseRoot(Value value, double &epsilon) {
   Operation *op = stripSpread(value).getDefiningOp();
   if (auto reciprocal = dyn_cast_or_null<train::ReciprocalOp>(op))
@@ -106,7 +106,7 @@ struct Normalized {
   double epsilon = 0;
 };
 
-/// The factors of a product and what it is divided by, however they are nested, but not those of `whole`.
+/// Collects the factors of a product and its divisors, however they are nested, but not those of `whole`.
 void collectQuotient(Value value, Value whole, llvm::SmallVectorImpl<Value> &factors,
                      llvm::SmallVectorImpl<Value> &divisors, int depth = 0) {
   auto mul = value.getDefiningOp<train::MulOp>();
@@ -122,7 +122,7 @@ void collectQuotient(Value value, Value whole, llvm::SmallVectorImpl<Value> &fac
   }
 }
 
-/// x / root · scale, where x is what the root is taken of, in any order and with the root's reciprocal as well.
+/// Matches x / root · scale, where x is the operand of the root, in any order and with the root's reciprocal as well.
 Normalized matchScaled(Value value, Value &scale) {
   llvm::SmallVector<Value> candidates, divisors;
   collectQuotient(value, Value(), candidates, divisors);
@@ -134,7 +134,7 @@ Normalized matchScaled(Value value, Value &scale) {
     result.input = divides ? matchRoot(root, result.epsilon) : matchInverseRoot(root, result.epsilon);
     if (!result.input || shapeOf(result.input) != shapeOf(value))
       continue;
-    // What is left without x and the root must be the scale.
+    // The factors without x and the root must be the scale.
     llvm::SmallVector<Value> factors, under;
     collectQuotient(value, result.input, factors, under);
     Value *x = llvm::find(factors, result.input);
@@ -157,7 +157,8 @@ RankedTensorType getRowType(Value value) {
   return RankedTensorType::get(shapeOf(value).drop_back(), cast<RankedTensorType>(value.getType()).getElementType());
 }
 
-/// (x - mean) rstd · scale + bias. The product alone is not enough, for its root is found again below the sum.
+/// Recognises (x - mean) rstd · scale + bias. The product alone is not enough, because its root is found again below
+/// the sum.
 struct RecognizeLayerNorm : OpRewritePattern<train::AddOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(train::AddOp op, PatternRewriter &rewriter) const override {
@@ -176,7 +177,7 @@ struct RecognizeLayerNorm : OpRewritePattern<train::AddOp> {
   }
 };
 
-/// x rstd · scale; of a centered x, layer norm without a bias.
+/// Recognises x rstd · scale; with a centered x it is a layer norm without a bias.
 template <class Root> struct RecognizeScaled : OpRewritePattern<Root> {
   using OpRewritePattern<Root>::OpRewritePattern;
   LogicalResult matchAndRewrite(Root op, PatternRewriter &rewriter) const override {
@@ -201,7 +202,7 @@ template <class Root> struct RecognizeScaled : OpRewritePattern<Root> {
 
 struct TrainRecognizeNormsPass : windlass::impl::TrainRecognizeNormsBase<TrainRecognizeNormsPass> {
   void runOnOperation() override {
-    // With its bias first: what is left of such a chain would be recognised without.
+    // Norms with a bias come first: the product below the sum would be recognised without it.
     RewritePatternSet withBias(&getContext()), scaled(&getContext());
     withBias.add<RecognizeLayerNorm>(&getContext());
     scaled.add<RecognizeScaled<train::MulOp>, RecognizeScaled<train::DivOp>>(&getContext());

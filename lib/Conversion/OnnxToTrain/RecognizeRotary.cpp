@@ -18,7 +18,7 @@ namespace windlass {
 
 namespace {
 
-/// The half of a value's last dim that begins at `start`, taken by a slice or a split: the value.
+/// Returns the value whose last dim's half from `start` on a slice or a split takes.
 Value matchHalf(Value value, int64_t start) {
   if (auto slice = value.getDefiningOp<train::SliceOp>()) {
     llvm::ArrayRef<int64_t> whole = shapeOf(slice.getInput());
@@ -33,7 +33,7 @@ Value matchHalf(Value value, int64_t start) {
   return split.getResults()[start == 0 ? 0 : 1] == value ? split.getInput() : Value();
 }
 
-/// -x, as a negation or a product with -1: x.
+/// Returns x of -x, as a negation or a product with -1.
 Value matchNegated(Value value) {
   if (auto neg = value.getDefiningOp<train::NegOp>())
     return neg.getInput();
@@ -41,7 +41,7 @@ Value matchNegated(Value value) {
   return product.factors.size() == 1 && product.coefficient == -1 ? product.factors[0] : Value();
 }
 
-/// concat(-x₂, x₁) of the halves of a row: x.
+/// Returns x of concat(-x₂, x₁), the halves of a row.
 Value matchTurned(Value value) {
   auto concat = value.getDefiningOp<train::ConcatOp>();
   llvm::ArrayRef<int64_t> shape = shapeOf(value);
@@ -54,7 +54,8 @@ Value matchTurned(Value value) {
   return x && shapeOf(x) == shape && matchHalf(second, shape.back() / 2) == x ? x : Value();
 }
 
-/// A table [tokens, depth] spread over the dims before, perhaps with dims of size 1 in front: the table.
+/// Returns the table [tokens, depth], perhaps with dims of size 1 in front, that the value broadcasts over the dims
+/// before.
 Value matchTable(Value value) {
   auto rank = static_cast<int64_t>(shapeOf(value).size());
   if (rank == 2)
@@ -68,7 +69,7 @@ Value matchTable(Value value) {
   return fits ? broadcast.getInput() : Value();
 }
 
-/// The table without dims of size 1 in front.
+/// Returns the table without dims of size 1 in front.
 Value dropLeadingDims(Value table, Location location, PatternRewriter &rewriter) {
   auto type = cast<RankedTensorType>(table.getType());
   if (type.getRank() == 2)

@@ -48,7 +48,7 @@ LogicalResult Legalizer::setShapeLikeFirst(NodeContext &node) {
   return success();
 }
 
-/// Convolutions and pools: a window moves over the dims behind batch and channels.
+/// Sets the shape of convolutions and pools, whose window moves over the dims behind batch and channels.
 LogicalResult Legalizer::setWindowShape(NodeContext &node) {
   if (failed(expectTensors(node, 1)))
     return failure();

@@ -18,7 +18,8 @@ namespace windlass {
 
 namespace {
 
-/// [a, b, s, d] -> [a * b, s, d] -> [a * b, d, s] -> [a, b, d, s]: exporters transpose keys so.
+/// Rewrites [a, b, s, d] -> [a * b, s, d] -> [a * b, d, s] -> [a, b, d, s], as exporters transpose keys, to one
+/// transpose.
 struct TransposeOfMerged : OpRewritePattern<train::ReshapeOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(train::ReshapeOp op, PatternRewriter &rewriter) const override {

@@ -7,7 +7,7 @@
 
 using namespace windlass;
 
-/// How many alterations and contradictions are named; the others are counted.
+/// The number of alterations and contradictions that are named; the others are counted.
 constexpr size_t kNamed = 4;
 
 std::string windlass::describeAlteration(const Alteration &alteration) {

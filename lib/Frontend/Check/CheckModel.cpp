@@ -32,7 +32,7 @@ static LogicalResult freeze(ModuleOp module, const CheckOptions &options) {
   auto forEachMatch = [&](llvm::ArrayRef<std::string> patterns, auto visit) {
     for (const std::string &pattern : patterns) {
       llvm::Expected<std::vector<std::string>> matches = matchNames(pattern, names, "parameter");
-      // What no parameter bears has been or will be reported.
+      // A name that no parameter bears has been or will be reported.
       if (!matches)
         llvm::consumeError(matches.takeError());
       else
@@ -122,7 +122,7 @@ struct ParameterRow {
 struct InputRow {
   std::string name, shape, type, feed;
   int64_t vocabulary = 0;
-  /// Whether it is fed with the same tokens as another input; the graph itself moves them by one.
+  /// Whether the input is fed with the same tokens as another one; the graph itself moves them by one.
   bool isShifted = false;
 };
 

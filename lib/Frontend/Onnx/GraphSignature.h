@@ -12,7 +12,7 @@
 
 namespace windlass {
 
-/// An input of the traced program: a tensor of the exported module, or what the caller gives.
+/// An input of the traced program: a tensor of the exported module, or a value that the caller gives.
 struct SignatureEntry {
   /// `PARAMETER`, `BUFFER`, `CONSTANT_TENSOR`, or `USER_INPUT` for all else.
   std::string kind;

@@ -33,7 +33,8 @@ struct TrainModel {
   OnnxToTrainReport report;
 };
 
-/// Returns what trains, in one line: "29 parameters with 134,912 elements train, 2 are frozen, 3 buffers".
+/// Returns a line about the parameters that train: "29 parameters with 134,912 elements train, 2 are frozen, 3
+/// buffers".
 std::string describeTraining(mlir::ModuleOp module);
 
 /// Imports the model file `path` and converts it to L1. Fails with errors of the context; where operators are not
@@ -41,8 +42,9 @@ std::string describeTraining(mlir::ModuleOp module);
 llvm::LogicalResult importTrainModel(llvm::StringRef path, mlir::MLIRContext &context, const CheckOptions &options,
                                      TrainModel &model);
 
-/// Imports `path` and prints to `out` parameters, inputs and how data feed them, the loss, the operators, what trains
-/// and each guess, and all that is not supported. Fails as `importTrainModel`, and where a gradient is missing.
+/// Imports `path` and prints to `out` parameters, inputs and how data feed them, the loss, the operators, the
+/// parameters that train and each guess, and everything that is not supported. Fails as `importTrainModel` does, and
+/// where a gradient is missing.
 llvm::LogicalResult checkModel(llvm::StringRef path, mlir::MLIRContext &context, const CheckOptions &options,
                                llvm::raw_ostream &out);
 

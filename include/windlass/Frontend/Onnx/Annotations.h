@@ -1,4 +1,4 @@
-// ONNX's own statements of where the parts of tensors are: multi-device annotations, from IR version 11 on.
+// ONNX's multi-device annotations, from IR version 11 on: statements of where the parts of tensors are.
 #ifndef WINDLASS_FRONTEND_ONNX_ANNOTATIONS_H
 #define WINDLASS_FRONTEND_ONNX_ANNOTATIONS_H
 
@@ -24,14 +24,14 @@ struct TensorSharding {
   std::vector<std::vector<int64_t>> devices;
 };
 
-/// A configuration of a model: what it says of the tensors at each node, by the node's place in the graph.
+/// A configuration of a model: its statements about the tensors at each node, by the node's place in the graph.
 struct ModelAnnotations {
   std::string configuration;
   int64_t devices = 0;
   std::map<int64_t, std::vector<TensorSharding>> nodes;
 };
 
-/// What annotations refer to: the graph's own nodes, in its order.
+/// The nodes of the graph itself, in its order, to which annotations refer.
 struct GraphOutline {
   struct Node {
     std::string name;
@@ -46,8 +46,8 @@ struct GraphOutline {
 /// Reads the outline of a model's graph. Fails where the file cannot be read within the budgets.
 llvm::Expected<GraphOutline> readOutline(llvm::StringRef path, const ImportBudgets &budgets = {});
 
-/// Reads a configuration. Fails, with one line that names the node and the tensor, where what it says is contradictory
-/// in itself.
+/// Reads a configuration. Fails, with one line that names the node and the tensor, where its statements contradict each
+/// other.
 llvm::Expected<ModelAnnotations> readAnnotations(llvm::StringRef path, llvm::StringRef configuration,
                                                  const ImportBudgets &budgets = {});
 

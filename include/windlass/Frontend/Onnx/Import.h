@@ -18,7 +18,7 @@
 
 namespace windlass {
 
-/// What a model file may cost before it is refused. Every limit names itself in its diagnostic.
+/// The limits of what a model file may cost before it is refused. Every limit names itself in its diagnostic.
 struct ImportBudgets {
   /// The bytes of the unpacked message when the file is gzipped (a plain file is mapped, not copied).
   int64_t unpackedBytes = int64_t(1) << 30;
