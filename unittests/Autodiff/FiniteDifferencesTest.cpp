@@ -32,7 +32,7 @@ struct Case {
   std::string body; ///< defines %r; may use %ids : tensor<2x3xi64> (values 0 to 3), %mask : tensor<2x3xi1>
 };
 
-/// What a failing test is called.
+/// Prints the name of a failing test.
 void PrintTo(const Case &test, std::ostream *out) { *out << test.op; }
 
 std::string getType(llvm::ArrayRef<int64_t> shape) {
@@ -42,7 +42,7 @@ std::string getType(llvm::ArrayRef<int64_t> shape) {
   return text + "f64>";
 }
 
-/// Cases of element-wise operators of one or two operands, away from kinks.
+/// Makes a case of an element-wise operator of one or two operands, away from kinks.
 Case makeUnary(const char *op, double low, double high) {
   return {op, {{"x", {2, 3}, low, high}}, {2, 3}, std::string("%r = ") + op + " %x : tensor<2x3xf64>\n"};
 }

@@ -36,7 +36,7 @@ TEST(Cluster, GpuPresets) {
   EXPECT_EQ(llvm::cantFail(findCluster("h200:2x1", 1000)).linkTiers.size(), 1u);
 }
 
-/// A figure is known and has a source, or is not known and something says why.
+/// Every figure is known and has a source, or is not known and has a reason.
 TEST(Cluster, EveryFigureOfAPresetHasItsSource) {
   for (const std::string &name : getPresetNames()) {
     Cluster cluster = llvm::cantFail(findCluster(name == "cpu" ? "cpu:2" : name + ":2x2", 1 << 20));

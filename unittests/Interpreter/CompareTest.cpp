@@ -56,7 +56,7 @@ TEST(CompareTest, KindsMustConsistOfTheSameTensors) {
   EXPECT_THAT(errorOf(one, two), HasSubstr("only the second has the tensor loss.1"));
   EXPECT_THAT(errorOf(two, one), HasSubstr("only the first has the tensor loss.1"));
   EXPECT_THAT(errorOf(one, {{"loss.0", vector({1, 2})}}), HasSubstr("differs in shape"));
-  // A kind that only one of them has says nothing: L1 has no gradients.
+  // A kind that only one of them has is not compared: L1 has no gradients.
   EXPECT_EQ(deviations(one, {{"loss.0", vector({1})}, {"gradient.0.w", vector({1})}}).size(), 1u);
 }
 

@@ -7,7 +7,7 @@ using namespace windlass::interpreter;
 
 namespace {
 
-/// Sum of `tensor` weighed by `weights`.
+/// Returns the sum of `tensor` weighed by `weights`.
 double dot(const Tensor &tensor, const Tensor &weights) {
   double sum = 0;
   for (int64_t i = 0; i < tensor.getElements(); ++i)
@@ -17,7 +17,7 @@ double dot(const Tensor &tensor, const Tensor &weights) {
 
 class GradientTest : public KernelTest {
 protected:
-  /// `gradient` must be the slope of `loss` in every element of `at`.
+  /// Checks that `gradient` is the slope of `loss` in every element of `at`.
   void check(Tensor at, const Tensor &gradient, const std::function<double(const Tensor &)> &loss) {
     ASSERT_EQ(at.getElements(), gradient.getElements());
     const double step = 1e-5;

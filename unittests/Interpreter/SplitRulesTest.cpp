@@ -1,4 +1,5 @@
-// Rules that split an inner reduction: what they build gives what the operator gives, by the reference kernels in f64.
+// Rules that split an inner reduction: the operators that they build compute what the operator computes, by the
+// reference kernels in f64.
 #include "TestTensors.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"

@@ -32,7 +32,7 @@ protected:
   Tensor booleans(llvm::ArrayRef<int64_t> shape, std::vector<double> values) {
     return tensor(shape, std::move(values), ElementKind::boolean);
   }
-  /// Values that differ from each other and from small integers.
+  /// Returns values that differ from each other and from small integers.
   Tensor varied(llvm::ArrayRef<int64_t> shape, double start = 0.3) {
     Tensor result(ElementKind::f64, shape);
     for (int64_t i = 0; i < result.getElements(); ++i)
@@ -63,7 +63,7 @@ protected:
   }
   mlir::NamedAttribute unit(llvm::StringRef name) { return builder.getNamedAttr(name, builder.getUnitAttr()); }
 
-  /// Results of `train.<name>`; a failed call is a failed test and gives one scalar zero per result.
+  /// Returns the results of `train.<name>`; a failed call fails the test and gives one scalar zero per result.
   std::vector<Tensor> call(llvm::StringRef name, std::vector<Tensor> inputs, std::vector<mlir::RankedTensorType> types,
                            std::vector<mlir::NamedAttribute> attributes = {}, Precision precision = Precision::f64) {
     auto results = evaluate(("train." + name).str(), builder.getDictionaryAttr(attributes), inputs, types, precision);

@@ -77,7 +77,7 @@ TEST_F(MakeScheduleTest, AProgramIsVerifiedAndATrialIsNot) {
 TEST_F(MakeScheduleTest, AWrongScheduleIsRefusedWithTheCodeOfLowering) {
   ASSERT_TRUE(isPlanned);
   ASSERT_TRUE(succeeded(make(Purpose::trial)));
-  // What the loss reads is not computed any more.
+  // The operand of the loss is not computed any more.
   auto forward = sched::getStepFunction(schedule.program, sched::StepRole::forward);
   ASSERT_TRUE(forward);
   auto launches = forward.getOps<sched::LaunchOp>();

@@ -81,7 +81,7 @@ TEST_F(ParameterCostsTest, BytesByMemory) {
   EXPECT_THAT(makeCosts().getCopyBytes(label),
               ElementsAre(Pair(plan::MemoryKind::device, 96 + 192), Pair(plan::MemoryKind::host, 48 + 3 * 48)));
   EXPECT_TRUE(label.shardsMaster());
-  // In another memory it is no shard for that.
+  // A copy in another memory is not a shard because of that.
   label.copies.master = plan::LayoutAttr::get(&context, label.read.getDims(), {}, {}, plan::MemoryKind::host);
   EXPECT_FALSE(label.shardsMaster());
 }
@@ -90,7 +90,7 @@ TEST_F(ParameterCostsTest, TimesWithoutShards) {
   ParameterTimes times = makeCosts().getTimes(makeLabel(kWhole));
   // Gradient, weight and two states of 192 bytes are read, the latter three written, and 96 bytes in bf16.
   EXPECT_EQ(times.exposed, 7 * 192 + 96);
-  // A quarter of the all-reduce of a bucket: 6 messages, and 3/4 of 768 bytes twice.
+  // The gradient takes a quarter of the all-reduce of a bucket: 6 messages, and 3/4 of 768 bytes twice.
   EXPECT_THAT(times.collectives, ElementsAre(Pair(WindowKind::lastBackward, (6000 + 2 * 576) / 4)));
 }
 
@@ -104,7 +104,8 @@ TEST_F(ParameterCostsTest, TimesWithShards) {
   EXPECT_EQ(reduced.exposed, update + weight);
   EXPECT_THAT(reduced.collectives,
               ElementsAre(Pair(WindowKind::backward, 3 * gradient), Pair(WindowKind::lastBackward, gradient)));
-  // The master lies as the weight does, so nothing is gathered for the update, but in each forward and backward pass.
+  // The master has the layout of the weight, so nothing is gathered for the update, but in each forward and backward
+  // pass.
   ParameterTimes all = makeCosts().getTimes(makeLabel(kAll));
   EXPECT_EQ(all.exposed, update);
   EXPECT_THAT(all.collectives,
@@ -128,7 +129,7 @@ TEST_F(ParameterCostsTest, GradientsAreBroughtToTheAccumulatedOne) {
   };
   // The sum over replicas is among the times of the parameter.
   EXPECT_EQ(makeCosts().getGradientCost(3, unreducedOver("data"), label), 0);
-  // That over the model's ranks is made once a step: a quarter of the all-reduce of a bucket over two ranks.
+  // The sum over the model's ranks is made once a step: a quarter of the all-reduce of a bucket over two ranks.
   EXPECT_EQ(makeCosts().getGradientCost(3, unreducedOver("model"), label), 3 * ((2000 + 768) / 4));
 }
 

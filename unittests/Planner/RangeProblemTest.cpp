@@ -27,7 +27,8 @@ protected:
           problem(groups, recompute, test.devices.costs, test.makeChoice(), setting), built(problem.build(0)) {}
 
     search::SolveResult solve() const { return search::solve(built, search::SolveOptions()); }
-    /// The bytes in each row of memory where each node has its first label: no operator is split, no copy a shard.
+    /// Returns the bytes in each row of memory where each node has its first label: no operator is split, no copy is a
+    /// shard.
     std::vector<int64_t> getBytes() const {
       std::vector<int64_t> usage = search::rowUsage(built, search::Solution(built.nodes.size(), 0));
       usage.resize(built.capacity.size());
@@ -128,7 +129,7 @@ TEST_F(RangeProblemTest, PlansOfTheWholeArePlansOfRanges) {
     std::optional<search::Solution> solution = part->problem.encode(choice, counterparts);
     ASSERT_TRUE(solution);
     cost += search::evaluate(part->built, *solution).cost;
-    // What a range chooses is of its operators alone.
+    // A range chooses for its own operators only.
     EXPECT_EQ(part->problem.decode(*solution).pins.ops.size(), part->groups.getOperators().size());
   }
   EXPECT_EQ(cost, whole.solve().cost);
@@ -141,7 +142,7 @@ TEST_F(RangeProblemTest, BorderValuesTakeMemory) {
   const int64_t weight = 3 * 72;
   // The product: the activation of 8 x 6 from the border, and the logits of 8 x 3.
   EXPECT_EQ(bytes[0], weight + 192 + 96);
-  // The gradient of the weight: the activation still, the gradient of the logits and what is made.
+  // The gradient of the weight needs the activation still, the gradient of the logits and its result.
   EXPECT_EQ(bytes[8], weight + 192 + 96 + 72);
   // The gradient of the activation: nobody needs the activation any more.
   EXPECT_EQ(bytes[9], weight + 96 + 192);
@@ -157,9 +158,9 @@ TEST_F(RangeProblemTest, MicroBatchesInFlightKeepTheirStash) {
       growth[row] -= bytes;
     return growth;
   };
-  // What the first layer keeps is the sum of 8 x 6 before its function.
+  // The first layer keeps the sum of 8 x 6 before its function.
   const int64_t first = 192;
-  // What the second one keeps is its input of 8 x 6, the logits of 8 x 3, a sum for each row, and the count.
+  // The second layer keeps its input of 8 x 6, the logits of 8 x 3, a sum for each row, and the count.
   const int64_t second = 192 + 96 + 32 + 4;
   EXPECT_THAT(getGrowth(makeFirst(makeSetting()), makeFirst(makeSetting(3))), Each(2 * first));
   EXPECT_THAT(getGrowth(makeSecond(makeSetting()), makeSecond(makeSetting(3))), Each(2 * second));

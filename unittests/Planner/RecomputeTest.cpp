@@ -50,7 +50,7 @@ protected:
     return -1;
   }
 
-  /// The bytes in each row with `parts` of the blocks recomputed, where no operator is split.
+  /// Returns the bytes in each row with `parts` of the blocks recomputed, where no operator is split.
   std::vector<int64_t> getBytes(const OperatorRange &range, int parts, int64_t inFlight) {
     Groups groups(range, choice.pins);
     RecomputeClasses recompute(groups);
@@ -60,7 +60,7 @@ protected:
     return search::rowUsage(problem, search::Solution(problem.nodes.size(), 0));
   }
 
-  /// The bytes by which each row grows with a second micro-batch in flight.
+  /// Returns the bytes by which each row grows with a second micro-batch in flight.
   std::vector<int64_t> getGrowth(const OperatorRange &range, int parts) {
     std::vector<int64_t> growth = getBytes(range, parts, 2);
     for (auto [row, bytes] : llvm::enumerate(getBytes(range, parts, 1)))
@@ -94,14 +94,14 @@ TEST_F(RecomputeTest, ReadersOfOtherRangesKeepNothing) {
   std::vector<int64_t> bytes = getBytes(OperatorRange(microbatch, 0, findForward("h.1/matmul.0")), 0, 1);
   // Nothing but the mask lives while it is made.
   const int64_t parameters = bytes[0] - 32;
-  // While h.0 ends, what its backward pass reads and its result: the mask is only needed by h.1.
+  // While h.0 ends, the values that its backward pass reads and its result live: only h.1 still needs the mask.
   EXPECT_EQ(bytes[9], parameters + 32 * (1 + 4 + 1));
 }
 
 TEST_F(RecomputeTest, OperatorsOfRepeatsAddUp) {
   ASSERT_TRUE(isMade);
   choice.mesh = plan::makeMesh(&context, 1, 1, 2);
-  // The cost of all operators without reshards, each as it costs least.
+  // Adds up the least cost of each operator, without reshards.
   auto solveAndAddUp = [&](int64_t begin, int64_t end) {
     Groups groups(OperatorRange(microbatch, begin, end), choice.pins);
     RecomputeClasses recompute(groups);

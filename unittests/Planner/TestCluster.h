@@ -8,7 +8,7 @@
 namespace windlass {
 
 struct TestCluster {
-  /// Collectives run beside operators on devices of the back end "cuda", not on those of "cpu".
+  /// Makes the cluster. Collectives run beside operators on devices of the back end "cuda", not on those of "cpu".
   explicit TestCluster(int64_t devices, const std::string &backend = "cpu")
       : cluster(makeCluster(devices, backend)), profile(makeProfile(cluster)), costs(cluster, &profile) {}
 

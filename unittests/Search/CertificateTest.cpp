@@ -73,7 +73,7 @@ TEST(Certificate, IsBelowTheOptimumOfRandomProblems) {
   EXPECT_GE(tight, feasible / 2);
 }
 
-/// Whatever is changed, what is proven stays true: it is refused, or bounds the optimum still.
+/// A changed certificate is refused, or still bounds the optimum.
 TEST(Certificate, StaysTrueWhenItIsChanged) {
   int64_t refused = 0, changed = 0;
   for (uint64_t seed = 0; seed < 500; ++seed) {
@@ -120,7 +120,7 @@ TEST(Certificate, SaysThatNothingIsAllowed) {
   EXPECT_EQ(prove(problem, makeCertificate()), kForbidden);
 }
 
-/// Where all is as dear as it may be, sums stay in their range, or it is said that they do not.
+/// With the largest numbers everywhere, sums stay in their range, or the overflow is reported.
 TEST(Certificate, KnowsItsRange) {
   Problem problem = makeProblem();
   problem.nodes[0].costs = problem.nodes[1].costs = {kForbidden - 1, kForbidden - 1};

@@ -25,7 +25,8 @@ std::vector<Incumbent> drawSolutions(const Problem &problem, uint64_t seed) {
   return found;
 }
 
-/// The best that parts of a few solutions make is at most as dear as the best of these, and has labels of these only.
+/// The best combination of parts of a few solutions costs at most as much as the best of these, and has labels of these
+/// only.
 TEST(Merge, IsTheProblemOfTheirLabels) {
   int merged = 0, better = 0;
   for (uint64_t seed = 0; seed < 500; ++seed) {

@@ -114,7 +114,7 @@ TEST(ProblemFile, RefusesWhatIsNoProblem) {
   expect(changed("\"usages\"", "\"loads\":[[[0,0,[1,1]]],[],[]],\"usages\""), "not among its windows");
   expect(changed("\"usages\"", "\"pieces\":[[[0,0]],[],[]],\"usages\""), "less than [number, number");
   expect(changed("\"usages\"", "\"counts\":[1],\"usages\""), "1 counts for 3 nodes");
-  // Lists may nest as deep as they want to: nothing recurses.
+  // Lists may nest to any depth: nothing recurses.
   expect(std::string(1 << 20, '['), "'{' is wanted");
   expect("{\"problem\":{\"windows\":[" + std::string(1 << 20, '['), "no integer");
 }

@@ -8,7 +8,8 @@
 
 namespace windlass::search {
 
-/// Up to 14 nodes, with rows of memory and windows of streams. Some tables forbid, some are sums, some are bijections.
+/// Makes a problem of up to 14 nodes, with rows of memory and windows of streams. Some tables forbid, some are sums,
+/// some are bijections.
 inline Problem makeRandomProblem(uint64_t seed) {
   std::mt19937_64 random(seed);
   auto below = [&](int64_t count) { return static_cast<int64_t>(random() % static_cast<uint64_t>(count)); };
@@ -78,7 +79,7 @@ inline Problem makeRandomProblem(uint64_t seed) {
   return problem;
 }
 
-/// The least cost of a solution that fits; kForbidden where there is none.
+/// Returns the least cost of a solution that fits; kForbidden where there is none.
 inline int64_t tryEverything(const Problem &problem, Solution *best = nullptr) {
   Solution solution(problem.nodes.size(), 0);
   int64_t least = kForbidden;

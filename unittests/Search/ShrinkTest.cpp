@@ -45,7 +45,7 @@ TEST(Shrink, JoinsBijections) {
 
 TEST(Shrink, DropsRowsThatOthersImply) {
   Problem problem;
-  // All that lives in row 0 lives in row 1; row 3 cannot be exceeded; rows 4 and 5 are equal.
+  // Everything that lives in row 0 lives in row 1; row 3 cannot be exceeded; rows 4 and 5 are equal.
   problem.nodes = {{{0, 9}, {{0, 3, {9, 0}}}}, {{0, 8}, {{1, 2, {7, 0}}, {3, 4, {2, 0}}}}, {{0, 5}, {{2, 6, {8, 0}}}}};
   problem.capacity = {8, 8, 8, 20, 7, 7};
   Shrunk shrunk = shrink(problem);

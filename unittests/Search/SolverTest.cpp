@@ -23,7 +23,7 @@ TEST(Solver, BoundAndCostEncloseTheOptimumOfRandomProblems) {
   for (int64_t seed = 0; seed < kDraws; ++seed) {
     Problem problem = makeRandomProblem(seed);
     int64_t optimum = tryEverything(problem);
-    // Every fourth is stopped early.
+    // Every fourth search is stopped early.
     SolveResult result = solveWith(problem, seed % 4 == 3 ? 3'000 : 20'000'000);
     ASSERT_LE(result.bound, optimum) << "seed " << seed;
     ASSERT_GE(result.cost, optimum) << "seed " << seed;
@@ -57,7 +57,7 @@ TEST(Solver, ThreadsDoNotChangeTheAnswer) {
   }
 }
 
-/// So large that local search runs in rounds, whose solutions are merged.
+/// The problem is so large that local search runs in rounds, whose solutions are merged.
 TEST(Solver, ThreadsDoNotChangeTheAnswerOfALargeProblem) {
   std::mt19937_64 random(7);
   auto below = [&](uint64_t count) { return static_cast<int64_t>(random() % count); };

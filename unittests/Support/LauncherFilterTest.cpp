@@ -57,7 +57,7 @@ TEST(LauncherFilter, TellsWhetherTheRanksSaidAnything) {
   Filtered filtered(kRule + "There are not enough slots\n" + kRule, 10);
   EXPECT_FALSE(filtered.hasPassed);
   EXPECT_EQ(filtered.passed, "");
-  // Cut off by the launcher's own end.
+  // The text is cut off by the launcher's own end.
   EXPECT_EQ(Filtered(kRule + "There are", 10).own, "There are");
 }
 

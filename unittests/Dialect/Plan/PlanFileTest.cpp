@@ -63,7 +63,7 @@ protected:
     return llvm::toString(applyPlanFile(*module, *plan));
   }
 
-  /// The plan of 8 ranks with one part of its text replaced.
+  /// Tries the plan of 8 ranks with one part of its text replaced.
   std::string tryEdit(const std::string &from, const std::string &to) {
     std::string text = getText(8);
     size_t at = text.find(from);
@@ -116,7 +116,7 @@ TEST_F(PlanFileTest, RefusesDamagedText) {
   EXPECT_THAT(tryEdit("\"version\": 7", "\"version\": 6"),
               HasSubstr("version is 6, of an older windlass, but this one reads version 7: plan again with this one"));
   EXPECT_THAT(tryEdit("\"version\": 7", "\"version\": 8"), HasSubstr("of a newer windlass"));
-  // What else another version says is not looked at.
+  // The rest of a file of another version is not read.
   EXPECT_THAT(tryText(R"({"version": 5, "defaults": {}})"), HasSubstr("version is 5, of an older windlass"));
   EXPECT_THAT(tryEdit("\"memory_limit_bytes\": null", "\"memory_limit_bytes\": 0"),
               HasSubstr("memory_limit_bytes must be an integer from 1"));

@@ -1,4 +1,4 @@
-// Factors of operators: how reshapes map them, and that they always multiply to the dimensions.
+// Factors of operators: reshapes map them, and they always multiply to the dimensions.
 #include "windlass/Dialect/Train/IR/TrainOps.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -15,7 +15,7 @@ class FactorsTest : public testing::Test {
 protected:
   FactorsTest() { context.loadDialect<TrainDialect, func::FuncDialect>(); }
 
-  /// Factors of the last operator of a function with the given arguments and body.
+  /// Returns the factors of the last operator of a function with the given arguments and body.
   OpFactors getFactors(llvm::StringRef arguments, llvm::StringRef body) {
     module =
         parseSourceString<ModuleOp>(("func.func @f(" + arguments + ") {\n" + body + "\nreturn\n}\n").str(), &context);
@@ -41,7 +41,8 @@ protected:
     }
   }
 
-  /// "2 3! | 4": sizes per dimension; an exclamation mark on factors that may not be split.
+  /// Returns factors as text, "2 3! | 4": sizes per dimension, with an exclamation mark on factors that may not be
+  /// split.
   static std::string print(const OpFactors &factors, const ValueFactors &dims) {
     std::string text;
     for (const auto &[position, dim] : llvm::enumerate(dims)) {

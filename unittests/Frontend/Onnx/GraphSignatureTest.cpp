@@ -1,4 +1,4 @@
-// What an exporter's graph signature and traced calls say.
+// The graph signature and the traced calls of an exporter.
 #include "../../../lib/Frontend/Onnx/GraphSignature.h"
 
 #include "gmock/gmock.h"

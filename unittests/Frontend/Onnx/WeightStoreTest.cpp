@@ -1,4 +1,4 @@
-// Where the bytes of weights may come from.
+// The places that the bytes of weights may come from.
 #include "windlass/Frontend/Onnx/WeightStore.h"
 
 #include "llvm/Support/FileSystem.h"

@@ -59,7 +59,7 @@ protected:
           1e-5, 2e-5, launch.getKernel() == sched::KernelKind::attention ? 100 : 5000};
     });
   }
-  /// Whether gradients, and their workspaces.
+  /// Returns the chosen attentions: whether each is a gradient, and its workspace in bytes.
   std::vector<std::pair<bool, int64_t>> choose(int64_t mostWorkspaceBytes) {
     std::vector<std::pair<bool, int64_t>> out;
     for (const rt::attention_choice &each : chooseAttentions(program, measured, mostWorkspaceBytes))

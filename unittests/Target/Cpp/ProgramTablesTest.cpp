@@ -14,7 +14,7 @@ using testing::HasSubstr;
 
 namespace {
 
-/// The constant of a split.
+/// Returns the constant of a split.
 std::string split(int dim, int axis, int blocks) {
   return "[] { auto out = split{}; out.dim = " + std::to_string(dim) + "; out.axis = " + std::to_string(axis) +
          "; out.blocks = " + std::to_string(blocks) + "; return out; }()";
@@ -27,8 +27,8 @@ protected:
                         mlir::func::FuncDialect>();
   }
 
-  /// The tables of a program with one weight [4, width] and its gradient, whose columns have these factors; or the
-  /// diagnostic.
+  /// Returns the tables of a program with one weight [4, width] and its gradient, whose columns have these factors; or
+  /// the diagnostic.
   std::string tablesOf(llvm::StringRef columns, llvm::StringRef gradientColumns, int64_t width = 24, int64_t parts = 2,
                        const std::string &arenaOfGradient = "device_arena") {
     const std::string layout = "#plan.layout<[#plan.dim<[#plan.factor<4, [\"b\"]>]>, #plan.dim<[";

@@ -33,8 +33,8 @@ protected:
 
   StringAttr axis(size_t i) { return mesh.getAxes()[i].getName(); }
 
-  /// Every layout: each axis on one of the three factors (in both orders where two meet), on nothing, unreduced, or,
-  /// where that is asked for, on the flattened rest.
+  /// Returns every layout: each axis on one of the three factors (in both orders where two meet), on nothing,
+  /// unreduced, or, where `withFlat` holds, on the flattened rest.
   std::vector<LayoutAttr> getLayouts(bool withFlat) {
     std::vector<LayoutAttr> layouts;
     size_t count = mesh.getAxes().size();
@@ -56,7 +56,7 @@ protected:
     return layouts;
   }
 
-  /// Null where an axis does not divide, or where sums and maxima mix.
+  /// Returns the layout of these places; null where an axis does not divide, or where sums and maxima mix.
   LayoutAttr makeLayout(const std::vector<size_t> &order, const std::vector<int> &places) {
     SmallVector<SmallVector<StringAttr>> axes(3);
     SmallVector<StringAttr> flat;
@@ -88,7 +88,8 @@ protected:
 
   int64_t coordinate(int64_t rank, StringRef name) { return mesh.coordinatesOf(rank)[mesh.indexOf(name)]; }
 
-  /// Indices of the whole tensor that a rank holds, in the order of its memory; -1: what fills up a range.
+  /// Returns the indices of the whole tensor that a rank holds, in the order of its memory; -1 for the padding of a
+  /// range.
   std::vector<int64_t> indicesOf(LayoutAttr layout, int64_t rank) {
     std::vector<int64_t> held = {0};
     for (DimLayoutAttr dim : layout.getDims())
@@ -119,7 +120,8 @@ protected:
 
   static double valueOf(int64_t index) { return 1000 + 7 * index; }
 
-  /// What a rank contributes to an element: exact integers that add up (or whose largest is) the value.
+  /// Returns a rank's contribution to an element: exact integers that add up to the value, or whose largest is the
+  /// value.
   double contribution(LayoutAttr layout, int64_t rank, int64_t index) {
     if (index < 0)
       return 0;
@@ -155,7 +157,7 @@ protected:
     return result;
   }
 
-  /// Block number `block` of `blocks` along `dim`, of an array of that shape.
+  /// Returns block number `block` of `blocks` along `dim`, of an array of that shape.
   static Part cut(const Part &part, ArrayRef<int64_t> shape, int64_t dim, int64_t block, int64_t blocks) {
     int64_t before = 1, after = 1, size = shape[dim] / blocks;
     for (int64_t i = 0; i < dim; ++i)
@@ -169,7 +171,7 @@ protected:
     return result;
   }
 
-  /// Arrays of that shape, one behind the other along `dim`.
+  /// Returns arrays of that shape joined along `dim`.
   static Part join(const std::vector<Part> &parts, ArrayRef<int64_t> shape, int64_t dim) {
     int64_t before = 1, chunk = 1;
     for (int64_t i = 0; i < dim; ++i)
@@ -233,18 +235,18 @@ protected:
     }
   }
 
-  /// Elements that a rank sends when everything is reduced and gathered and then cut.
+  /// Returns the elements that a rank sends when everything is reduced and gathered and then cut.
   double getNaiveCost(LayoutAttr from, LayoutAttr to) {
     int64_t local = indicesOf(from, 0).size(), members = 1;
     for (UnreducedAttr unreduced : from.getUnreduced())
       if (!llvm::is_contained(to.getUnreduced(), unreduced))
         members *= mesh.sizeOf(unreduced.getAxis().getValue());
-    // Ranges are gathered with what fills them up.
+    // Ranges are gathered with their padding.
     int64_t dims = indicesOf(from.withFlat({}), 0).size(), gathered = local * from.getFlatParts(mesh);
     return 2.0 * (members - 1) / members * local + (gathered - local) + (kElements - dims);
   }
 
-  /// Plans a reshard, executes it, and compares values and bytes; whether it was possible.
+  /// Plans a reshard, executes it, and compares values and bytes. Returns whether it was possible.
   bool move(LayoutAttr from, LayoutAttr to) {
     bool isPossible = llvm::all_of(
         to.getUnreduced(), [&](UnreducedAttr unreduced) { return llvm::is_contained(from.getUnreduced(), unreduced); });
@@ -271,7 +273,7 @@ protected:
     return true;
   }
 
-  /// What is still partial adds up over the axes that are left.
+  /// Checks values: parts that are still partial add up over the axes that are left.
   void check(LayoutAttr to, const std::vector<Part> &parts, const std::string &text) {
     SmallVector<StringAttr> left;
     for (UnreducedAttr unreduced : to.getUnreduced())
@@ -321,7 +323,7 @@ TEST_P(ReshardPlanTest, MovesEveryLayoutToEveryOther) {
   printCounts(layouts.size(), pairs, refused);
 }
 
-/// Ranges of the flattened part: to and from all layouts. Most ranges are filled up.
+/// Reshards between ranges of the flattened part and all layouts. Most ranges are padded.
 using FlatReshardTest = ReshardPlanTest;
 
 TEST_P(FlatReshardTest, MovesRangesToAndFromEveryLayout) {
@@ -362,7 +364,7 @@ TEST_P(FlatReshardTest, ScattersAndGathersOnce) {
   EXPECT_EQ(kindsOf(flat, whole), std::vector<Kind>{Kind::AllGather});
 }
 
-/// More axes than are searched, among them all kinds of moves: bounded time, right values.
+/// Reshards of more axes than are searched, with all kinds of moves, take bounded time and give the right values.
 using ManyAxesTest = ReshardPlanTest;
 
 TEST_P(ManyAxesTest, AreGatheredAndSliced) {

@@ -16,7 +16,8 @@ TEST(KernelTable, RowsStandWhereTheirKindsDo) {
   EXPECT_FALSE(symbolizeKernelKind("paint"));
 }
 
-/// What a cell names by its number is there in every launch that the row takes, but for operands that may be absent.
+/// An operand or result that a cell names by its number is in every launch that the row allows, except operands that
+/// may be absent.
 TEST(KernelTable, CellsNameOperandsThatThereAre) {
   for (const KernelRow &row : getKernelTable()) {
     SCOPED_TRACE(row.name.str());
