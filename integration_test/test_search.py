@@ -126,7 +126,7 @@ class AutoTest(test_program.ProgramCase):
             excess = {row['strategy']: row['excess_bytes'] for row in json.loads(auto.out)['named']}[strategy]
             self.assertLess(excess, 0.05 * its['arena'], strategy)
 
-    def test_worth_of_memory(self):
+    def test_shadow_price_of_memory(self):
         """The bound falls by no more than its prices of memory say."""
         model, flags = self.small_gpt(layers=4, tokens=16, width=256, vocabulary=64), ('--cluster', 'h100:8', '--micro-batches', 8)
 
@@ -334,7 +334,7 @@ class AutoTest(test_program.ProgramCase):
         self.assertIsNone(json.loads(path.read_text())['claims']['bound_nanoseconds'])
         told = self.succeed(*flags, least, '-v').out
         self.assertRegex(told, r"\nsearch .* no lower bound of the model's cost: no plan that its rows of memory admit fits into [0-9.]+ MiB\n")
-        self.assertNotRegex(told, r'\n(bound|worth) |% of its lower bound|gap')
+        self.assertNotRegex(told, r'\n(bound|price) |% of its lower bound|gap')
         proven = common.windlass(*flags, least, '--max-gap', '0.5')
         self.assertEqual(proven.code, 5, proven.err)
         self.assertIn("the model's cost of the plan has no lower bound, but --max-gap is 5.00e-01", proven.err)

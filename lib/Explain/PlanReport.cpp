@@ -177,7 +177,7 @@ std::string modelText(const SearchSummary &search) {
                      " by the search's model, which adds up operators one by one and is no time of a step\n";
   if (search.boundNanoseconds)
     text += "bound      " + secondsText(*search.boundNanoseconds / 1e9) + ", a lower bound of the model's cost\n" +
-            "worth      another GiB per device lowers that bound by " + secondsText(search.nanosecondsPerGib / 1e9) +
+            "price      another GiB per device lowers that bound by " + secondsText(search.nanosecondsPerGib / 1e9) +
             " at most\n";
   return text + namedText(search);
 }

@@ -34,7 +34,7 @@ static std::vector<int64_t> getMeshName(const plan::StrategyChoice &mesh) {
 }
 
 /// Returns the shadow price of memory: the nanoseconds by which a bound falls with each further GiB of a device.
-static double getWorthOfMemory(const search::Problem &problem, const search::Certificate &certificate) {
+static double getMemoryPrice(const search::Problem &problem, const search::Certificate &certificate) {
   // A problem without an allowed solution has no price.
   if (certificate.prices.size() < problem.capacity.size())
     return 0;
@@ -55,7 +55,7 @@ void windlass::certify(const std::vector<planner::SearchedMesh> &meshes, const p
     search.boundNanoseconds = std::min(*search.boundNanoseconds, its.certificate.bound);
   for (auto [mesh, its] : llvm::zip_equal(meshes, certificates))
     if (its.name == getMeshName(chosen))
-      search.nanosecondsPerGib = getWorthOfMemory(mesh.problem, its.certificate);
+      search.nanosecondsPerGib = getMemoryPrice(mesh.problem, its.certificate);
   search.certificate = search::printCertificates(certificates);
 }
 

@@ -33,7 +33,7 @@ public:
   RangeProblem &getBuilder() { return builder; }
   std::string findUnmetPin() const { return builder.findUnmetPin(); }
 
-  /// Sets the bytes that are expected beside the rows of memory.
+  /// Sets the bytes that are expected besides the rows of memory.
   void setBesideBytes(int64_t bytes) { besideBytes = bytes; }
   /// Adds a plan that is known before the search; returns false where it is not allowed.
   bool addKnown(const std::string &name, search::Solution solution);

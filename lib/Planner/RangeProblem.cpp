@@ -14,7 +14,7 @@ static constexpr int64_t kExposedShare = 20;
 
 static RankedTensorType typeOf(Value value) { return llvm::cast<RankedTensorType>(value.getType()); }
 
-/// Returns the traits on which the costs of a group's parameters depend beside their layouts; all members have the
+/// Returns the traits on which the costs of a group's parameters depend besides their layouts; all members have the
 /// same.
 static ParameterTraits getTraits(const ParameterGroup &group) {
   ParameterTraits traits;

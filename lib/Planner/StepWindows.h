@@ -1,4 +1,4 @@
-// The windows of a step: parts of it in which streams carry work beside each other.
+// The windows of a step: parts of it in which streams carry work side by side.
 #ifndef WINDLASS_LIB_PLANNER_STEPWINDOWS_H
 #define WINDLASS_LIB_PLANNER_STEPWINDOWS_H
 

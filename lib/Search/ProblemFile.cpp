@@ -36,7 +36,7 @@ struct Lists {
   }
 };
 
-/// A list that a node has beside its usages: [first, second, [value per label]].
+/// A list that a node has besides its usages: [first, second, [value per label]].
 struct Extra {
   int64_t first, second;
   std::vector<int64_t> values;

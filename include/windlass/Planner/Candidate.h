@@ -35,7 +35,7 @@ struct Candidate {
   /// The same cost, with as many blocks recomputed as its memory is counted with.
   int64_t guessNanoseconds = 0;
   /// The peak memory in bytes in that model, with the plan's recompute and without any. Both include `besideBytes`,
-  /// which is expected beside the model's rows.
+  /// which is expected besides the model's rows.
   int64_t peakBytes = 0, keptPeakBytes = 0, besideBytes = 0;
   /// The lower bound: no choice on this mesh that treats repeated blocks alike and needs at most as much memory costs
   /// less in the model.

@@ -42,7 +42,7 @@ public:
                                                              llvm::ArrayRef<int64_t> only = {});
   ~PlanSearch();
 
-  /// Takes the bytes that are expected beside the rows of memory on each mesh, for its communicators.
+  /// Takes the bytes that are expected besides the rows of memory on each mesh, for its communicators.
   void setBesideBytes(llvm::function_ref<int64_t(const plan::StrategyChoice &)> expect);
 
   /// Lets the search begin with the plan of `planned`, a copy of the module at L3. Returns false where that plan has
