@@ -97,7 +97,7 @@ class MemoryTest(common.Case):
         outcome = common.windlass('plan', model, '--cluster', 'cpu:2', '--strategy', 'ddp', '--memory-limit', 1)
         least = int(re.search(r'--memory-limit (\d+)', outcome.err)[1])
         self.assertEqual(outcome.code, 3, outcome.err)
-        self.assertRegex(outcome.err, rf'{least} bytes \(.*?\) per device, {memory["reserve"]["total"]} bytes \(.*?\) of them beside its arena')
+        self.assertRegex(outcome.err, rf'{least} bytes \(.*?\) per device, {memory["reserve"]["total"]} bytes \(.*?\) of them besides its arena')
         self.assertEqual(self.planned(2, '--memory-limit', least)['arena'], least - memory['reserve']['total'])
 
     def test_zero3_holds_a_quarter(self):

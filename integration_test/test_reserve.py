@@ -52,7 +52,7 @@ class ReserveTest(common.Case):
                 path.write_text(json.dumps(plan))
                 outcome = common.windlass('emit', self.model, '--plan', path, '-o', self.folder / 'project')
                 self.assertEqual(outcome.code, 3, outcome.err)
-                self.assertRegex(outcome.err, rf'{fits["reserve"]["total"]} bytes \([^)]*\) of them beside its arena')
+                self.assertRegex(outcome.err, rf'{fits["reserve"]["total"]} bytes \([^)]*\) of them besides its arena')
                 # With less than the reserve nothing fits.
                 error = self.plan('h100:8', '--memory-limit', '600MiB', strategy=strategy, code=3)
                 self.assertRegex(error, r'\[WL0305\]')

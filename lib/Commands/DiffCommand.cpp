@@ -166,12 +166,13 @@ static void printJson(const std::vector<plan::PlanDifference> &differences, cons
 }
 
 int windlass::runDiff(Console &console, const std::vector<std::string> &words) {
-  Flags flags("diff FIRST SECOND [MODEL]",
-              "Compares two plans: settings, mesh, layouts of parameters, strategies and layouts of operators. What\n"
-              "differs alike in several layers is said once. The summary before it has the time of a step and the\n"
-              "memory of a device as MODEL is predicted to take them, or else as both plans claim. Exit code 0 where "
-              "the plans say the same, 1 where they\n"
-              "differ; a file that is no plan is an error on standard error, with exit code 1 too.");
+  Flags flags(
+      "diff FIRST SECOND [MODEL]",
+      "Compares two plans: settings, mesh, layouts of parameters, strategies and layouts of operators. A\n"
+      "difference that several layers share is printed once. The summary before it has the time of a step and the\n"
+      "memory of a device as MODEL is predicted to take them, or else as both plans claim. Exit code 0 where "
+      "the plans say the same, 1 where they\n"
+      "differ; a file that is no plan is an error on standard error, with exit code 1 too.");
   CommonFlags common;
   common.declare(flags);
   std::vector<std::string> positional;

@@ -54,7 +54,7 @@ void PlanFlags::declare(Flags &flags) {
               return "";
             });
   flags.addText("verify", "PLAN",
-                "computes anew what a plan that --strategy auto made claims, the bound from the certificates beside it",
+                "recomputes the claims of a plan that --strategy auto made, the bound from the certificates next to it",
                 verified);
 }
 

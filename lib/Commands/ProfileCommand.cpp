@@ -294,7 +294,7 @@ int windlass::runProfile(Console &console, const std::vector<std::string> &words
   flags.addInteger("seconds", "of measuring at most: what is left is fitted (default 300)", seconds, 1, 86400);
   flags.addInteger("threads", "of a rank (default: its part of the processors)", compileFlags.choice.threads, 1, 1024);
   flags.addSwitch("report",
-                  "print, by family, measured times beside those of public figures, and how well fits say them",
+                  "print, by family, measured times next to those of public figures, and how well fits predict them",
                   wantsReport);
   compileFlags.declareSettings(flags);
   common.declare(flags);

@@ -86,7 +86,7 @@ std::string peakText(const PeakFacts &peak) {
 }
 
 std::string reserveText(const rt::reserve &reserve) {
-  std::string text = "reserve    " + mebibytes(reserve.total()) + " beside it";
+  std::string text = "reserve    " + mebibytes(reserve.total()) + " besides it";
   const char *separator = ": ";
   for (const auto &[cause, bytes] : reserve.causes())
     if (bytes > 0) {
@@ -265,7 +265,8 @@ void windlass::printText(const PlanReport &report, bool showsModel, llvm::raw_os
       out << "assumed    " << assumption << "\n";
   }
   if (!report.table.empty())
-    out << "operators, how often, how they are split, and how their weights lie between steps:\n" << report.table;
+    out << "operators, their number, how they are split, and how their weights are laid out between steps:\n"
+        << report.table;
 }
 
 static void writeMemory(llvm::json::OStream &json, const PlanReport &report) {

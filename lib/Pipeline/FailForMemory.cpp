@@ -65,7 +65,7 @@ LogicalResult windlass::failForMemory(ModuleOp unplanned, const PlanChoice &choi
   }
   return emitError(unplanned.getContext(), Code::memory)
          << "the plan needs " + exactSizeText(least.bytes) + " per device, " + exactSizeText(least.reserve.total()) +
-                " of them beside its arena, with " + describeTries(least) + ", but the limit is " +
+                " of them besides its arena, with " + describeTries(least) + ", but the limit is " +
                 exactSizeText(limit) + "; it is " + exactSizeText(least.bytes - limit) +
                 " too much; these would fit: " + llvm::join(options, "; ");
 }

@@ -133,7 +133,7 @@ static std::string describeMemory(const Memory &memory) {
     }
     parts.emplace_back("activations and scratch", rest);
     html += "<p>Planned device arena of a rank: " + formatBytes(memory.arena) +
-            (memory.reserve > 0 ? "; beside it, for the program itself: " + formatBytes(memory.reserve) : "") +
+            (memory.reserve > 0 ? "; besides it, for the program itself: " + formatBytes(memory.reserve) : "") +
             ".</p>\n" + drawBar(parts, memory.arena);
   }
   if (!memory.processes.empty()) {

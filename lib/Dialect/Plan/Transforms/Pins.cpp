@@ -220,12 +220,12 @@ static LogicalResult verifyPins(ModuleOp module, const Pins &pins) {
       auto id = printable(op.getAttrOfType<StringAttr>(train::kIdAttr).getValue());
       // Segments are chosen independently of pins, so only splits are compared.
       if (pinned.strategy && op.getAttrOfType<StrategyAttr>(kStrategyAttr).getSplits() != pinned.strategy->getSplits())
-        return fail(&op, pinned.strategyPin, "says how " + id + " is split, but the plan splits it otherwise");
+        return fail(&op, pinned.strategyPin, "fixes how " + id + " is split, but the plan splits it otherwise");
       for (auto [result, layout] : llvm::zip(op.getResults(), pinned.layouts))
         if (layout && !haveSameParts(getLayout(result), layout, mesh))
           return fail(&op, pinned.layoutPin,
-                      "says how result " + Twine(result.getResultNumber()) + " of " + id +
-                          " lies, but the plan has it as " + toText(getLayout(result)));
+                      "fixes the layout of result " + Twine(result.getResultNumber()) + " of " + id +
+                          ", but in the plan it is " + toText(getLayout(result)));
     }
   for (auto parameter : module.getOps<train::ParameterOp>()) {
     auto found = pins.parameters.find(parameter.getSymNameAttr());
@@ -239,8 +239,8 @@ static LogicalResult verifyPins(ModuleOp module, const Pins &pins) {
       auto layout = parameter->getAttrOfType<LayoutAttr>(attribute);
       if (!layout || !haveSameParts(layout, pinned.first, mesh))
         return fail(parameter, pinned.second,
-                    "says how the " + copy + " copy of " + printable(parameter.getLogicalName()) +
-                        " lies, but the plan has it " + (layout ? "as " + toText(layout) : std::string("not at all")));
+                    "fixes the layout of the " + copy + " copy of " + printable(parameter.getLogicalName()) +
+                        (layout ? ", but in the plan it is " + toText(layout) : ", but the plan has none"));
     }
   }
   return success();

@@ -113,8 +113,8 @@ struct VerifyLayouts : windlass::plan::impl::VerifyLayoutsBase<VerifyLayouts> {
       for (StringRef attribute : {kLayoutAttr, kMasterLayoutAttr})
         if (auto layout = parameter->getAttrOfType<LayoutAttr>(attribute);
             !master || !haveSameParts(layout, master, mesh))
-          return parameter.emitOpError() << "lies as " << layout
-                                         << ", but state lies as the master copy of its weight, " << master;
+          return parameter.emitOpError() << "has layout " << layout
+                                         << ", but state has that of the master copy of its weight, " << master;
     }
     if (auto gradient = parameter->getAttrOfType<LayoutAttr>(kGradientLayoutAttr))
       return verifyReshard(parameter, parameter.getTensorType(), gradient,

@@ -18,7 +18,7 @@
 // CHECK-SAME: plan.layouts = [#plan.layout<[<[<8, ["model"]>]>, <[<3>]>]>], plan.strategy = #plan.strategy<[<"m0", ["model"]>]>
 // CHECK-SAME: train.id = "fc1"
 
-// The copy lies as pinned; operators find it whole over the axes that split the data.
+// The copy has the pinned layout; operators find it whole over the axes that split the data.
 // COPY: train.parameter weight @w0 {{.*}}plan.layout = #plan.layout<[<[<4, ["data"]>]>, <[<6>]>]>
 // COPY-LABEL: @microbatch
 // COPY: train.read @w0 {{.*}}plan.layouts = [#plan.layout<[<[<4>]>, <[<6>]>]>]
