@@ -69,10 +69,11 @@ int windlass::runCache(Console &console, const std::vector<std::string> &words) 
   Flags flags(
       "cache [list] | cache clean [--keep SIZE] | cache limit SIZE | cache prepare [FOLDER]",
       "list shows the programs that train and profile have built and kept, with their sizes and when each was\n"
-      "last used; clean removes what no run uses; limit sets how much may be kept (default 10GiB): beyond it,\n"
+      "last used; clean removes the programs that no run uses; limit sets how much may be kept (default 10GiB): beyond "
+      "it,\n"
       "the least recently used programs go after each build. A program that is gone is built again. prepare\n"
-      "builds the runtime that all programs link, which the first of them would wait for, among the programs or\n"
-      "in FOLDER, of which other builds of it go.");
+      "builds the runtime that all programs link, for which the first of them would wait, among the programs or\n"
+      "in FOLDER, from which it removes other builds.");
   CommonFlags common;
   std::string keep;
   flags.addText("keep", "SIZE", "of clean: remove the least recently used programs until SIZE is left, such as 2GiB",

@@ -108,10 +108,9 @@ void CompileFlags::declareModel(Flags &flags) {
     return "";
   });
   flags.addText("loss", "NAME", "the output to train on (default: the scalar one)", settings.loss);
-  flags.addList("train", "GLOB", "initializers that train, whatever the file says of them", settings.train);
+  flags.addList("train", "GLOB", "initializers that train, whatever the file says about them", settings.train);
   flags.addList("freeze", "GLOB", "parameters that do not train", settings.freeze);
-  flags.addSwitch("accept-altered-parameters",
-                  "go on with a file that holds another model than was exported, and say how it differs",
+  flags.addSwitch("accept-altered-parameters", "accept a file whose model differs from the exported one, and say how",
                   settings.acceptAltered);
   flags.addSwitch("strict", "warnings about the model are errors", settings.strict);
 }
@@ -120,14 +119,17 @@ void CompileFlags::declareSettings(Flags &flags) {
   declareModel(flags);
   flags.addHeading("Compiled in:");
   flags.addChoice("optimizer", {"adamw", "sgd"}, "(default adamw)", settings.optimizer);
-  flags.addChoice("precision", {"f32", "tf32", "bf16", "f16"},
-                  "of values and arithmetic; weights and state stay f32; tf32: only products round (default f32)",
-                  settings.precision);
-  flags.addInteger("micro-batches", "per step, over all ranks: G (default 1)", settings.microBatches, 1, 1 << 20);
-  flags.addChoice("average", {"micro-batches", "tokens"},
-                  "what a step's loss is the mean of: the losses of its micro-batches, each a mean of its own, or all "
-                  "labels that are not ignored, each alike (default micro-batches)",
-                  settings.average);
+  flags.addChoice(
+      "precision", {"f32", "tf32", "bf16", "f16"},
+      "precision of values and arithmetic; weights and state stay f32; tf32: only products round (default f32)",
+      settings.precision);
+  flags.addInteger("micro-batches", "micro-batches of a step, over all ranks: G (default 1)", settings.microBatches, 1,
+                   1 << 20);
+  flags.addChoice(
+      "average", {"micro-batches", "tokens"},
+      "the mean that a step's loss is: of the losses of its micro-batches, each a mean of its own, or of all "
+      "labels that are not ignored (default micro-batches)",
+      settings.average);
   flags.addSwitch("clip", "compile global-norm clipping in (--clip-norm of train implies it)", settings.clip);
   flags.addList("no-decay", "GLOB", "parameters without weight decay, besides those of rank 1 and 0", settings.noDecay);
 }

@@ -170,9 +170,8 @@ int windlass::runDiff(Console &console, const std::vector<std::string> &words) {
       "diff FIRST SECOND [MODEL]",
       "Compares two plans: settings, mesh, layouts of parameters, strategies and layouts of operators. A\n"
       "difference that several layers share is printed once. The summary before it has the time of a step and the\n"
-      "memory of a device as MODEL is predicted to take them, or else as both plans claim. Exit code 0 where "
-      "the plans say the same, 1 where they\n"
-      "differ; a file that is no plan is an error on standard error, with exit code 1 too.");
+      "memory of a device, predicted for MODEL or else as both plans claim them. Exit code 0 where the plans are\n"
+      "equal, 1 where they differ; a file that is no plan is an error on standard error, with exit code 1 too.");
   CommonFlags common;
   common.declare(flags);
   std::vector<std::string> positional;

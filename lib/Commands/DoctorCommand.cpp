@@ -37,10 +37,11 @@ static void printJson(llvm::ArrayRef<doctor::Finding> findings) {
 }
 
 int windlass::runDoctor(Console &console, const std::vector<std::string> &words) {
-  Flags flags("doctor",
-              "Looks at this machine: compilers, MLIR, MPI, GEMM kernels, GPUs, NCCL, processors, memory, shared\n"
-              "memory, disk, variables of the environment; says what is missing and what one loses. Exit code 0 when "
-              "models can be trained.");
+  Flags flags(
+      "doctor",
+      "Looks at this machine: compilers, MLIR, MPI, GEMM kernels, GPUs, NCCL, processors, memory, shared\n"
+      "memory, disk, variables of the environment; says what is missing and what is lost without it. Exit code 0 when "
+      "models can be trained.");
   CommonFlags common;
   common.declare(flags);
   std::vector<std::string> positional;

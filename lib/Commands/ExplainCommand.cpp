@@ -101,16 +101,16 @@ int windlass::runExplain(Console &console, const std::vector<std::string> &words
   Flags flags(
       "explain [OP [MODEL] --plan P | CODE | --cluster C | --strategies]",
       "With --plan, says how the plan runs an operator, by its id or a glob, or keeps a parameter, by its name:\n"
-      "factors, strategy, layouts, what each axis is used for, reshards with their bytes, memory, and what its\n"
-      "segment frees and costs; with MODEL all of it, else what the plan's file says. With a code, explains what\n"
-      "a message bears at its end, such as WL0305; without one, lists all. With --cluster, prints a preset or a\n"
+      "factors, strategy, layouts, the use of each axis, reshards with their bytes, memory, and the bytes and FLOPs\n"
+      "of recomputing its segment; with MODEL all of it, else what the plan's file says. With a code, explains the\n"
+      "code at the end of a message, such as WL0305; without one, lists all. With --cluster, prints a preset or a\n"
       "file in full, as a file to edit. With --strategies, says what the named strategies do.");
   bool wantsStrategies = false;
   CommonFlags common;
   CompileFlags compileFlags;
-  flags.addText("plan", "P", "the plan whose operator is asked for", compileFlags.planFile);
+  flags.addText("plan", "P", "the plan of the operator", compileFlags.planFile);
   flags.addText("cluster", "C", "a preset such as cpu:2, h200:8, a100-40g:4x8, or a file", compileFlags.cluster);
-  flags.addSwitch("strategies", "what the names that --strategy takes stand for", wantsStrategies);
+  flags.addSwitch("strategies", "the named strategies that --strategy takes", wantsStrategies);
   common.declare(flags);
   std::vector<std::string> positional;
   int code;

@@ -28,26 +28,25 @@ struct PlanFlags {
 void PlanFlags::declare(Flags &flags) {
   compile.declarePlan(flags);
   common.declare(flags);
-  flags.addText("o", "FILE", "where the plan goes (default: it is only printed)", output);
+  flags.addText("o", "FILE", "file for the plan (default: it is only printed)", output);
   flags.addText(
       "export-onnx", "FILE",
-      "where a copy of the model goes that has the plan as ONNX sharding annotations, configuration 'windlass'; "
+      "file for a copy of the model that holds the plan as ONNX sharding annotations, configuration 'windlass'; "
       "external data stay where they are, relative to it",
       onnxOutput);
   flags.addText("dump-problem", "FILE",
-                "where the problem of labels goes that the plan of --strategy auto solves, for windlass-solve",
+                "file for the problem of labels that the plan of --strategy auto solves, for windlass-solve",
                 problemOutput);
-  flags.addInteger("threads", "of the search, which change nothing of the plan (default: as many as processors)",
+  flags.addInteger("threads", "threads of the search, which do not change the plan (default: one for each processor)",
                    compile.choice.searchThreads, 1, 256);
-  flags.addInteger(
-      "work-limit",
-      "operations of the search for each mesh, about one a nanosecond (default 200000000); the plan depends "
-      "on it",
-      compile.choice.searchWork, 1, int64_t(1) << 60);
+  flags.addInteger("work-limit",
+                   "most operations of the search for each mesh, about one per nanosecond, on which the plan depends "
+                   "(default 200000000)",
+                   compile.choice.searchWork, 1, int64_t(1) << 60);
   flags.addText("start", "PLAN", "an older plan of the model, which the search begins with", start);
   flags.add("max-gap", "X",
-            "exit code 5 where the search's model gives the plan a cost that is above its lower bound by more than "
-            "this part of it, or has no bound",
+            "exit code 5 where the plan's cost in the search's model is above its lower bound by more than this "
+            "fraction of it, or has no bound",
             [this](llvm::StringRef text) -> std::string {
               if (text.getAsDouble(mostGap) || !(mostGap >= 0 && mostGap <= 1))
                 return "--max-gap takes a number from 0 to 1, not '" + text.str() + "'";
@@ -106,7 +105,7 @@ static int checkGap(Console &console, const std::optional<SearchSummary> &search
 }
 
 int windlass::runPlan(Console &console, const std::vector<std::string> &words) {
-  Flags flags("plan MODEL --cluster C [-o planFlags.json]",
+  Flags flags("plan MODEL --cluster C [-o plan.json]",
               "Finds how every operator of a training graph runs on a cluster.");
   PlanFlags planFlags;
   planFlags.declare(flags);

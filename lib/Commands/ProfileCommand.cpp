@@ -288,11 +288,13 @@ int windlass::runProfile(Console &console, const std::vector<std::string> &words
   flags.addText("cluster", "C", "the devices: cpu:N, with --emit also GPUs such as h200:8, or the file of one host",
                 compileFlags.cluster);
   flags.addText("plan", "FILE", "a plan whose commands are measured too, and first", compileFlags.planFile);
-  flags.addText("o", "FILE", "where the profile goes", output);
+  flags.addText("o", "FILE", "file for the profile", output);
   flags.addText("emit", "DIR", "write the program that measures, whose -o FILE is the profile, instead of running it",
                 emitted);
-  flags.addInteger("seconds", "of measuring at most: what is left is fitted (default 300)", seconds, 1, 86400);
-  flags.addInteger("threads", "of a rank (default: its part of the processors)", compileFlags.choice.threads, 1, 1024);
+  flags.addInteger("seconds", "most seconds of measuring; times that are left are fitted (default 300)", seconds, 1,
+                   86400);
+  flags.addInteger("threads", "threads of a rank (default: its part of the processors)", compileFlags.choice.threads, 1,
+                   1024);
   flags.addSwitch("report",
                   "print, by family, measured times next to those of public figures, and how well fits predict them",
                   wantsReport);

@@ -17,7 +17,7 @@ int windlass::runRandomPlan(Console &console, const std::vector<std::string> &wo
   common.declare(flags);
   flags.addText("cluster", "C", "the devices", compileFlags.cluster);
   flags.addInteger("seed", "number of the plan (default 0)", seed, 0, int64_t(1) << 62);
-  flags.addText("o", "FILE", "where the plan goes", output);
+  flags.addText("o", "FILE", "file for the plan", output);
   std::vector<std::string> positional;
   int code;
   if (!parseWords(console, flags, common, words, positional, 1, 1, code))

@@ -86,12 +86,12 @@ private:
 int windlass::runSimulate(Console &console, const std::vector<std::string> &words) {
   Flags flags(
       "simulate MODEL [--plan plan.json] [-o trace.json]",
-      "Replays a step of a plan on paper: its time, where that goes, and a timeline for Chrome's trace viewer.");
+      "Simulates a step of a plan: its time, the work that takes it, and a timeline for Chrome's trace viewer.");
   CommonFlags common;
   CompileFlags compileFlags;
   std::string output;
   flags.addText("plan", "FILE", "the plan (default: one is made from the flags below)", compileFlags.planFile);
-  flags.addText("o", "FILE", "where the timeline goes (default: nowhere)", output);
+  flags.addText("o", "FILE", "file for the timeline (default: none)", output);
   compileFlags.declarePlan(flags);
   common.declare(flags);
   std::vector<std::string> positional;

@@ -30,7 +30,7 @@ constexpr char kPredictedFlag[] = "predicted-seconds", kModelNameFlag[] = "model
 class ProgramFlags {
 public:
   void declare(Flags &flags) {
-    flags.addHeading("Handed on to the program:");
+    flags.addHeading("Passed to the program:");
     for (const rt::program_flag &flag : rt::program_flags())
       if (flag.name != "version" && flag.name != kPredictedFlag && flag.name != kModelNameFlag && !flags.has(flag.name))
         flags.add(flag.name, flag.argument, flag.help, [this, flag](llvm::StringRef text) -> std::string {
