@@ -271,15 +271,7 @@ LogicalResult OnnxImporter::addInitializer(Scope &scope, const ::onnx::TensorPro
   return define(scope, tensor.name(), op.getResult());
 }
 
-LogicalResult OnnxImporter::run() {
-  const ::onnx::GraphProto &graph = model.graph();
-  if (failed(checkBudgets()))
-    return failure();
-  Scope scope;
-  if (failed(readOpsets(model.opset_import(), "the model", scope.opsets)))
-    return failure();
-  if (!scope.opsets.count(""))
-    return emitError(location) << "the model imports no opset of ONNX's own domain";
+LogicalResult OnnxImporter::readFunctions() {
   for (const auto &function : model.functions()) {
     std::string key = function.domain() + "\n" + function.name() + "\n" + function.overload();
     if (failed(checkName(function.name())) || failed(checkName(function.domain())))
@@ -287,39 +279,24 @@ LogicalResult OnnxImporter::run() {
     if (!functions.try_emplace(key, &function).second)
       return emitError(location) << "function " << printable(function.name()) << " is defined twice";
   }
-  if (graph.sparse_initializer_size() > 0)
-    return emitError(location) << "the model has " << graph.sparse_initializer_size()
-                               << " sparse initializers, which are not supported";
-  if (static_cast<size_t>(graph.initializer_size()) != skeleton.initializers.size())
-    return emitError(location) << "is not a valid ONNX file: its initializers cannot be told apart";
+  return success();
+}
 
-  for (const auto &info : graph.value_info()) {
-    if (llvm::StringRef kind = readKind(info.metadata_props()); !kind.empty())
-      kinds[info.name()] = kind;
-    scope.types[info.name()] = readStatedType(info);
-  }
+void OnnxImporter::collectOwnNames() {
+  for (const auto &node : model.graph().node())
+    for (const std::string &input : node.input())
+      if (onnx::isNamedByModule(input, readScopePath(node)))
+        ownNames.insert(input);
+}
 
-  FailureOr<ArrayAttr> signature = readSignature();
-  if (failed(signature) || failed(applyTrainPatterns()))
-    return failure();
-
-  if (!*signature)
-    for (const auto &node : graph.node())
-      for (const std::string &input : node.input())
-        if (onnx::isNamedByModule(input, readScopePath(node)))
-          ownNames.insert(input);
-
-  llvm::StringMap<bool> isInitializer;
-  for (const auto &tensor : graph.initializer())
-    isInitializer[tensor.name()] = true;
-
-  llvm::SmallVector<llvm::StringRef> inputNames, outputNames;
-  llvm::SmallVector<Type> inputTypes;
-  llvm::SmallVector<Attribute> dimParams;
-  llvm::StringMap<bool> symbols;
-  for (const auto &input : graph.input()) {
+FailureOr<OnnxImporter::GraphInputs> OnnxImporter::readInputs() {
+  llvm::StringSet<> initializers;
+  for (const auto &tensor : model.graph().initializer())
+    initializers.insert(tensor.name());
+  GraphInputs inputs;
+  for (const auto &input : model.graph().input()) {
     // Files of the first IR versions list initializers among the inputs.
-    if (isInitializer.count(input.name()))
+    if (initializers.contains(input.name()))
       continue;
     llvm::SmallVector<Attribute> names;
     FailureOr<RankedTensorType> type = readInputType(input, names);
@@ -327,36 +304,43 @@ LogicalResult OnnxImporter::run() {
       return failure();
     for (Attribute name : names)
       if (llvm::StringRef text = cast<StringAttr>(name).getValue(); !text.empty())
-        symbols[text] = true;
-    inputNames.push_back(input.name());
-    inputTypes.push_back(*type);
-    dimParams.push_back(builder.getArrayAttr(names));
+        inputs.symbols.insert(text);
+    inputs.names.push_back(input.name());
+    inputs.types.push_back(*type);
+    inputs.dimNames.push_back(builder.getArrayAttr(names));
   }
+  return inputs;
+}
+
+LogicalResult OnnxImporter::checkBoundDims(const llvm::StringSet<> &symbols) {
   for (const auto &[name, value] : options.dims) {
     if (value < 1)
       return emitError(location, Code::dimension)
              << "dimension " << printable(name) << " is bound to " << value << "; it must be 1 or more";
-    if (symbols.count(name))
+    if (symbols.contains(name))
       continue;
     std::string known;
-    for (auto &entry : symbols)
+    for (const auto &entry : symbols)
       known += (known.empty() ? "" : ", ") + printable(entry.first());
     return emitError(location, Code::dimension) << "no input has a symbolic dimension " << printable(name)
                                                 << "; the model has " << (known.empty() ? "none" : known);
   }
+  return success();
+}
+
+LogicalResult OnnxImporter::buildGraph(const GraphInputs &inputs, ArrayAttr signature, Scope &scope) {
+  const ::onnx::GraphProto &graph = model.graph();
+  llvm::SmallVector<llvm::StringRef> outputNames;
   for (const auto &output : graph.output()) {
     outputNames.push_back(output.name());
     scope.types[output.name()] = readStatedType(output);
   }
-  if (failed(checkName(graph.name())))
-    return failure();
-
-  bool hasSymbols = !symbols.empty();
-  auto graphOp = onnx::GraphOp::create(builder, location, builder.getStringAttr(graph.name()),
-                                       builder.getStrArrayAttr(inputNames), builder.getStrArrayAttr(outputNames),
-                                       hasSymbols ? builder.getArrayAttr(dimParams) : ArrayAttr(), *signature);
+  auto graphOp =
+      onnx::GraphOp::create(builder, location, builder.getStringAttr(graph.name()),
+                            builder.getStrArrayAttr(inputs.names), builder.getStrArrayAttr(outputNames),
+                            inputs.symbols.empty() ? ArrayAttr() : builder.getArrayAttr(inputs.dimNames), signature);
   Block *block = builder.createBlock(&graphOp.getBody());
-  for (auto [name, type] : llvm::zip_equal(inputNames, inputTypes))
+  for (auto [name, type] : llvm::zip_equal(inputs.names, inputs.types))
     if (failed(define(scope, name, block->addArgument(type, NameLoc::get(builder.getStringAttr(name))))))
       return failure();
   builder.setInsertionPointToEnd(block);
@@ -375,4 +359,38 @@ LogicalResult OnnxImporter::run() {
   }
   onnx::ReturnOp::create(builder, location, outputs);
   return success();
+}
+
+LogicalResult OnnxImporter::run() {
+  const ::onnx::GraphProto &graph = model.graph();
+  if (failed(checkBudgets()))
+    return failure();
+  Scope scope;
+  if (failed(readOpsets(model.opset_import(), "the model", scope.opsets)))
+    return failure();
+  if (!scope.opsets.count(""))
+    return emitError(location) << "the model imports no opset of ONNX's own domain";
+  if (failed(readFunctions()))
+    return failure();
+  if (graph.sparse_initializer_size() > 0)
+    return emitError(location) << "the model has " << graph.sparse_initializer_size()
+                               << " sparse initializers, which are not supported";
+  if (static_cast<size_t>(graph.initializer_size()) != skeleton.initializers.size())
+    return emitError(location) << "is not a valid ONNX file: its initializers cannot be told apart";
+
+  for (const auto &info : graph.value_info()) {
+    if (llvm::StringRef kind = readKind(info.metadata_props()); !kind.empty())
+      kinds[info.name()] = kind;
+    scope.types[info.name()] = readStatedType(info);
+  }
+  FailureOr<ArrayAttr> signature = readSignature();
+  if (failed(signature) || failed(applyTrainPatterns()))
+    return failure();
+  if (!*signature)
+    collectOwnNames();
+
+  FailureOr<GraphInputs> inputs = readInputs();
+  if (failed(inputs) || failed(checkBoundDims(inputs->symbols)) || failed(checkName(graph.name())))
+    return failure();
+  return buildGraph(*inputs, *signature, scope);
 }

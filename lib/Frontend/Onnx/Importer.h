@@ -46,7 +46,19 @@ private:
     int64_t depth = 0;
   };
 
+  /// The inputs of the graph that are no initializers.
+  struct GraphInputs {
+    llvm::SmallVector<llvm::StringRef> names;
+    llvm::SmallVector<mlir::Type> types;
+    /// The symbolic names of each input's dimensions, an array of strings.
+    llvm::SmallVector<mlir::Attribute> dimNames;
+    /// All symbolic dimensions.
+    llvm::StringSet<> symbols;
+  };
+
   mlir::LogicalResult checkBudgets();
+  /// Puts the model's own functions into `functions`.
+  mlir::LogicalResult readFunctions();
   mlir::LogicalResult readOpsets(const ::google::protobuf::RepeatedPtrField<::onnx::OperatorSetIdProto> &imports,
                                  llvm::StringRef where, Opsets &opsets);
   mlir::LogicalResult checkName(llvm::StringRef name);
@@ -64,6 +76,13 @@ private:
   mlir::FailureOr<mlir::ArrayAttr> readSignature();
   /// Makes parameters of the initializers that the options name.
   mlir::LogicalResult applyTrainPatterns();
+  /// Finds `ownNames`.
+  void collectOwnNames();
+  mlir::FailureOr<GraphInputs> readInputs();
+  /// Checks that the options bind symbolic dimensions of inputs, to 1 or more.
+  mlir::LogicalResult checkBoundDims(const llvm::StringSet<> &symbols);
+  /// Builds the graph op with all that it holds.
+  mlir::LogicalResult buildGraph(const GraphInputs &inputs, mlir::ArrayAttr signature, Scope &scope);
   mlir::FailureOr<mlir::RankedTensorType> readInputType(const ::onnx::ValueInfoProto &input,
                                                         llvm::SmallVectorImpl<mlir::Attribute> &dimNames);
   /// Returns the type that the file states for a value, `!onnx.value` where it states none that is usable.
