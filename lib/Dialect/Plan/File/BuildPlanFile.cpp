@@ -67,36 +67,33 @@ static bool isWhole(Operation &op) {
          });
 }
 
-FailureOr<PlanFile> plan::buildPlanFile(ModuleOp module, const Cluster &cluster, const PlanSettings &settings,
-                                        std::string modelHash) {
-  PlanFile plan;
-  plan.cluster = cluster;
-  plan.settings = settings;
-  plan.modelHash = std::move(modelHash);
-  if (auto name = module->getAttrOfType<StringAttr>(train::kModelAttr))
-    plan.modelName = name.getValue().str();
+/// Writes the mesh, the replicas that share the micro-batches, and the limits of buckets.
+static LogicalResult addMesh(PlanFile &plan, ModuleOp module) {
   auto mesh = module->getAttrOfType<MeshAttr>(kMeshAttr);
   auto bucketBytes = module->getAttrOfType<IntegerAttr>(kBucketBytesAttr);
   if (!mesh || !bucketBytes)
     return module.emitError("has no ") << (mesh ? kBucketBytesAttr : kMeshAttr) << ": apply a strategy first";
   for (AxisAttr axis : mesh.getAxes())
     plan.mesh.push_back({axis.getName().getValue().str(), axis.getRole(), axis.getSize()});
-  plan.deviceOrder = cluster.deviceOrder;
+  plan.deviceOrder = plan.cluster.deviceOrder;
   if (plan.deviceOrder.empty())
     for (int64_t rank = 0; rank < mesh.getRanks(); ++rank)
       plan.deviceOrder.push_back(rank);
   plan.replicas = mesh.sizeOf(AxisRole::replica);
-  if (settings.microBatches % plan.replicas != 0)
-    return module.emitError("has ") << countOf(settings.microBatches, "micro-batch", "micro-batches")
-                                    << " per step, which " << countOf(plan.replicas, "replica")
-                                    << " cannot share evenly";
-  plan.accumulationSteps = settings.microBatches / plan.replicas;
+  int64_t microBatches = plan.settings.microBatches;
+  if (microBatches % plan.replicas != 0)
+    return module.emitError("has ") << countOf(microBatches, "micro-batch", "micro-batches") << " per step, which "
+                                    << countOf(plan.replicas, "replica") << " cannot share evenly";
+  plan.accumulationSteps = microBatches / plan.replicas;
   plan.bucketBytes = bucketBytes.getInt();
   if (auto prefetchBytes = module->getAttrOfType<IntegerAttr>(kPrefetchBytesAttr))
     plan.prefetchBytes = prefetchBytes.getInt();
+  return success();
+}
 
+/// Writes the layouts of each parameter but of state, which has those of its weight's master copy.
+static LogicalResult addParameters(PlanFile &plan, ModuleOp module) {
   for (auto parameter : module.getOps<train::ParameterOp>()) {
-    // State has the layout of its weight's master copy.
     if (parameter.getRole() == train::Role::state)
       continue;
     PlannedParameter &row = plan.parameters[parameter.getLogicalName().str()];
@@ -110,7 +107,11 @@ FailureOr<PlanFile> plan::buildPlanFile(ModuleOp module, const Cluster &cluster,
     if (row.compute.empty() || row.master.empty())
       return parameter.emitOpError("has no layouts");
   }
+  return success();
+}
 
+/// Writes which part of each block is recomputed.
+static LogicalResult addSegments(PlanFile &plan, ModuleOp module) {
   for (const SegmentBlock &block : getSegmentBlocks(module)) {
     std::optional<std::string> label = block.getLabel();
     if (!label)
@@ -118,47 +119,71 @@ FailureOr<PlanFile> plan::buildPlanFile(ModuleOp module, const Cluster &cluster,
           "belongs to a block whose recomputed operators do not form segments");
     plan.segments[block.name] = *label;
   }
+  return success();
+}
 
+/// Writes the layouts of a function's arguments and results, without those of gradients, which stand in the rows of
+/// their weights.
+static LogicalResult addSignature(PlannedFunction &rows, func::FuncOp function) {
+  for (BlockArgument argument : function.getArguments()) {
+    if (function.getArgAttr(argument.getArgNumber(), train::kGradientAttr))
+      continue;
+    LayoutAttr layout = getLayout(argument);
+    if (!layout)
+      return function.emitError("argument ") << argument.getArgNumber() << " has no layout";
+    rows.arguments.push_back(toText(layout));
+  }
+  for (unsigned i = 0; i < function.getNumResults(); ++i) {
+    auto layout = function.getResultAttrOfType<LayoutAttr>(i, kLayoutAttr);
+    if (!layout)
+      return function.emitError("result ") << i << " has no layout";
+    rows.results.push_back(toText(layout));
+  }
+  return success();
+}
+
+/// Writes the splits and layouts of a function's operators, those that are whole by their keys only.
+static LogicalResult addOperators(PlannedFunction &rows, func::FuncOp function) {
+  OperatorKeys keys;
+  std::set<std::string> seen;
+  for (Operation &op : function.front().without_terminator()) {
+    std::string key = keys.get(op);
+    if (!seen.insert(key).second)
+      return op.emitOpError("has the id ")
+             << printable(key) << ", which another one in @" << function.getName() << " has too";
+    auto strategy = op.getAttrOfType<StrategyAttr>(kStrategyAttr);
+    if (!strategy)
+      return op.emitOpError("has no plan.strategy");
+    for (Value result : op.getResults())
+      if (!getLayout(result))
+        return op.emitOpError("has a result without a layout");
+    if (isWhole(op)) {
+      rows.whole.push_back(key);
+      continue;
+    }
+    PlannedOp &row = rows.operators[key];
+    row.splits = toWords(strategy);
+    for (Value result : op.getResults())
+      row.layouts.push_back(toText(getLayout(result)));
+  }
+  llvm::sort(rows.whole);
+  return success();
+}
+
+FailureOr<PlanFile> plan::buildPlanFile(ModuleOp module, const Cluster &cluster, const PlanSettings &settings,
+                                        std::string modelHash) {
+  PlanFile plan;
+  plan.cluster = cluster;
+  plan.settings = settings;
+  plan.modelHash = std::move(modelHash);
+  if (auto name = module->getAttrOfType<StringAttr>(train::kModelAttr))
+    plan.modelName = name.getValue().str();
+  if (failed(addMesh(plan, module)) || failed(addParameters(plan, module)) || failed(addSegments(plan, module)))
+    return failure();
   for (func::FuncOp function : getPlannedFunctions(module)) {
     PlannedFunction &rows = plan.functions[function.getName().str()];
-    for (BlockArgument argument : function.getArguments()) {
-      // A gradient has the layout in its weight's row.
-      if (function.getArgAttr(argument.getArgNumber(), train::kGradientAttr))
-        continue;
-      LayoutAttr layout = getLayout(argument);
-      if (!layout)
-        return function.emitError("argument ") << argument.getArgNumber() << " has no layout";
-      rows.arguments.push_back(toText(layout));
-    }
-    for (unsigned i = 0; i < function.getNumResults(); ++i) {
-      auto layout = function.getResultAttrOfType<LayoutAttr>(i, kLayoutAttr);
-      if (!layout)
-        return function.emitError("result ") << i << " has no layout";
-      rows.results.push_back(toText(layout));
-    }
-    OperatorKeys keys;
-    std::set<std::string> seen;
-    for (Operation &op : function.front().without_terminator()) {
-      std::string key = keys.get(op);
-      if (!seen.insert(key).second)
-        return op.emitOpError("has the id ")
-               << printable(key) << ", which another one in @" << function.getName() << " has too";
-      auto strategy = op.getAttrOfType<StrategyAttr>(kStrategyAttr);
-      if (!strategy)
-        return op.emitOpError("has no plan.strategy");
-      for (Value result : op.getResults())
-        if (!getLayout(result))
-          return op.emitOpError("has a result without a layout");
-      if (isWhole(op)) {
-        rows.whole.push_back(key);
-        continue;
-      }
-      PlannedOp &row = rows.operators[key];
-      row.splits = toWords(strategy);
-      for (Value result : op.getResults())
-        row.layouts.push_back(toText(getLayout(result)));
-    }
-    llvm::sort(rows.whole);
+    if (failed(addSignature(rows, function)) || failed(addOperators(rows, function)))
+      return failure();
   }
   return plan;
 }

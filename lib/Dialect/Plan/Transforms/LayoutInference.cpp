@@ -237,79 +237,64 @@ static bool reducesNoMore(Operation *op, ArrayRef<unsigned> operands) {
   return after <= before;
 }
 
-FailureOr<OpLayouts> plan::inferLayouts(Operation *op, const train::OpFactors &factors, StrategyAttr strategy,
-                                        ArrayRef<LayoutAttr> available, MeshAttr mesh) {
-  MLIRContext *context = op->getContext();
-  if (factors.operands.size() != op->getNumOperands() || factors.results.size() != op->getNumResults())
-    return op->emitOpError("describes factors of ")
-           << factors.operands.size() << " operands and " << factors.results.size() << " results but has "
-           << op->getNumOperands() << " and " << op->getNumResults();
-  llvm::SmallSet<StringRef, 4> used;
-  bool isSplitInside = false;
-  for (FactorAxesAttr split : strategy.getSplits()) {
-    const train::Factor *factor =
-        llvm::find_if(factors.factors, [&](const train::Factor &f) { return f.name == split.getFactor().getValue(); });
-    if (factor == factors.factors.end())
-      return op->emitOpError("has no factor ") << split.getFactor() << ", which its strategy splits";
-    if (factor->kind == train::FactorKind::Replicated)
-      return op->emitOpError("cannot split its factor ") << split.getFactor() << ", as its strategy wants";
-    if (split.getBlocks() < 1 || factor->size % split.getBlocks() != 0)
-      return op->emitOpError("has factor ") << split.getFactor() << " of size " << factor->size << ", which is not "
-                                            << split.getBlocks() << " equal blocks";
-    isSplitInside |= factor->kind == train::FactorKind::Inner;
-    bool isFlat = factor->kind == train::FactorKind::Flat;
-    if (isFlat && split.getBlocks() != 1)
-      return op->emitOpError("cannot split its factor ") << split.getFactor() << " in blocks";
-    int64_t rest = factor->size / split.getBlocks();
-    for (StringAttr axis : split.getAxes()) {
-      if (mesh.indexOf(axis.getValue()) < 0)
-        return op->emitOpError("is split over axis ") << axis << ", which the mesh " << mesh << " does not have";
-      if (!used.insert(axis.getValue()).second)
-        return op->emitOpError("uses axis ") << axis << " twice";
-      int64_t size = mesh.sizeOf(axis.getValue());
-      if (!isFlat && rest % size != 0)
-        return op->emitOpError("has factor ") << split.getFactor() << " of size " << factor->size << ", which axis "
-                                              << axis << " of size " << size << " does not divide evenly";
-      rest /= size;
-    }
+/// Checks one split of an operator's strategy. `used` are the axes of the splits before it, and of this one afterwards.
+static LogicalResult checkSplit(Operation *op, const train::Factor &factor, FactorAxesAttr split, MeshAttr mesh,
+                                llvm::SmallSet<StringRef, 4> &used) {
+  if (factor.kind == train::FactorKind::Replicated)
+    return op->emitOpError("cannot split its factor ") << split.getFactor() << ", as its strategy wants";
+  if (split.getBlocks() < 1 || factor.size % split.getBlocks() != 0)
+    return op->emitOpError("has factor ") << split.getFactor() << " of size " << factor.size << ", which is not "
+                                          << split.getBlocks() << " equal blocks";
+  bool isFlat = factor.kind == train::FactorKind::Flat;
+  if (isFlat && split.getBlocks() != 1)
+    return op->emitOpError("cannot split its factor ") << split.getFactor() << " in blocks";
+  int64_t rest = factor.size / split.getBlocks();
+  for (StringAttr axis : split.getAxes()) {
+    if (mesh.indexOf(axis.getValue()) < 0)
+      return op->emitOpError("is split over axis ") << axis << ", which the mesh " << mesh << " does not have";
+    if (!used.insert(axis.getValue()).second)
+      return op->emitOpError("uses axis ") << axis << " twice";
+    int64_t size = mesh.sizeOf(axis.getValue());
+    if (!isFlat && rest % size != 0)
+      return op->emitOpError("has factor ") << split.getFactor() << " of size " << factor.size << ", which axis "
+                                            << axis << " of size " << size << " does not divide evenly";
+    rest /= size;
   }
+  return success();
+}
 
-  OpLayouts layouts;
-  for (auto [operand, value] : llvm::zip_equal(op->getOperands(), factors.operands)) {
-    FailureOr<LayoutAttr> layout = layOut(op, operand.getType(), factors, value, strategy);
-    if (failed(layout))
-      return failure();
-    layouts.operands.push_back(*layout);
+/// Lays out a result whose factors are `value`. A factor that the result does not have has been combined: the result is
+/// left unreduced over the axes that split it.
+static FailureOr<LayoutAttr> layOutResult(OpResult result, const train::OpFactors &factors,
+                                          const train::ValueFactors &value, StrategyAttr strategy, MeshAttr mesh) {
+  Operation *op = result.getOwner();
+  FailureOr<LayoutAttr> layout = layOut(op, result.getType(), factors, value, strategy);
+  if (failed(layout))
+    return failure();
+  SmallVector<UnreducedAttr> unreduced;
+  for (auto [i, factor] : llvm::enumerate(factors.factors)) {
+    ArrayRef<StringAttr> axes = strategy.axesOf(factor.name);
+    // A factor that is reduced inside the operator leaves a whole result where the result does not have it.
+    bool isFlat = factor.kind == train::FactorKind::Flat;
+    if (axes.empty() || uses(value, i) || factor.kind == train::FactorKind::Inner || (isFlat && !value.empty()))
+      continue;
+    if (factor.kind != train::FactorKind::Reduction && !isFlat)
+      return op->emitOpError("splits factor '")
+             << factor.name << "', which result " << result.getResultNumber() << " neither has nor reduces";
+    for (StringAttr axis : axes)
+      unreduced.push_back(UnreducedAttr::get(op->getContext(), axis, factor.reduction));
   }
-  for (auto [result, value] : llvm::zip_equal(op->getResults(), factors.results)) {
-    FailureOr<LayoutAttr> layout = layOut(op, result.getType(), factors, value, strategy);
-    if (failed(layout))
-      return failure();
-    // A result that lacks a factor has combined it, so its parts are partial over the factor's axes.
-    SmallVector<UnreducedAttr> unreduced;
-    for (auto [i, factor] : llvm::enumerate(factors.factors)) {
-      ArrayRef<StringAttr> axes = strategy.axesOf(factor.name);
-      // A factor that is reduced inside the operator leaves a whole result where the result does not have it.
-      bool isFlat = factor.kind == train::FactorKind::Flat;
-      if (axes.empty() || uses(value, i) || factor.kind == train::FactorKind::Inner || (isFlat && !value.empty()))
-        continue;
-      if (factor.kind != train::FactorKind::Reduction && !isFlat)
-        return op->emitOpError("splits factor '")
-               << factor.name << "', which result " << result.getResultNumber() << " neither has nor reduces";
-      for (StringAttr axis : axes)
-        unreduced.push_back(UnreducedAttr::get(context, axis, factor.reduction));
-    }
-    layouts.results.push_back(addUnreduced(*layout, unreduced, mesh));
-  }
+  return addUnreduced(*layout, unreduced, mesh);
+}
 
-  // Linear operators pass on unreduced axes, unless the axis splits something here or there would be more to reduce
-  // behind the operator than before it. Operators that are taken apart are not linear step by step.
-  if (isSplitInside)
-    return layouts;
+/// Passes unreduced axes on, as linear operators do, unless the axis is in `used`, since it splits something here, or
+/// there would be more to reduce behind the operator than before it.
+static void keepUnreduced(OpLayouts &layouts, Operation *op, const train::OpFactors &factors,
+                          ArrayRef<LayoutAttr> available, MeshAttr mesh, const llvm::SmallSet<StringRef, 4> &used) {
   for (AxisAttr axis : mesh.getAxes()) {
     if (used.contains(axis.getName().getValue()))
       continue;
-    auto sum = UnreducedAttr::get(context, axis.getName(), train::ReductionKind::sum);
+    auto sum = UnreducedAttr::get(op->getContext(), axis.getName(), train::ReductionKind::sum);
     SmallVector<bool> unreduced;
     for (LayoutAttr layout : available)
       unreduced.push_back(layout && llvm::is_contained(layout.getUnreduced(), sum));
@@ -322,6 +307,42 @@ FailureOr<OpLayouts> plan::inferLayouts(Operation *op, const train::OpFactors &f
       for (LayoutAttr &layout : layouts.results)
         layout = addUnreduced(layout, sum, mesh);
   }
+}
+
+FailureOr<OpLayouts> plan::inferLayouts(Operation *op, const train::OpFactors &factors, StrategyAttr strategy,
+                                        ArrayRef<LayoutAttr> available, MeshAttr mesh) {
+  if (factors.operands.size() != op->getNumOperands() || factors.results.size() != op->getNumResults())
+    return op->emitOpError("describes factors of ")
+           << factors.operands.size() << " operands and " << factors.results.size() << " results but has "
+           << op->getNumOperands() << " and " << op->getNumResults();
+  llvm::SmallSet<StringRef, 4> used;
+  bool isSplitInside = false;
+  for (FactorAxesAttr split : strategy.getSplits()) {
+    const train::Factor *factor =
+        llvm::find_if(factors.factors, [&](const train::Factor &f) { return f.name == split.getFactor().getValue(); });
+    if (factor == factors.factors.end())
+      return op->emitOpError("has no factor ") << split.getFactor() << ", which its strategy splits";
+    if (failed(checkSplit(op, *factor, split, mesh, used)))
+      return failure();
+    isSplitInside |= factor->kind == train::FactorKind::Inner;
+  }
+
+  OpLayouts layouts;
+  for (auto [operand, value] : llvm::zip_equal(op->getOperands(), factors.operands)) {
+    FailureOr<LayoutAttr> layout = layOut(op, operand.getType(), factors, value, strategy);
+    if (failed(layout))
+      return failure();
+    layouts.operands.push_back(*layout);
+  }
+  for (auto [result, value] : llvm::zip_equal(op->getResults(), factors.results)) {
+    FailureOr<LayoutAttr> layout = layOutResult(result, factors, value, strategy, mesh);
+    if (failed(layout))
+      return failure();
+    layouts.results.push_back(*layout);
+  }
+  // An operator that is taken apart is not linear step by step.
+  if (!isSplitInside)
+    keepUnreduced(layouts, op, factors, available, mesh, used);
   return layouts;
 }
 
