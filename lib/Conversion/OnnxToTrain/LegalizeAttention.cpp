@@ -8,6 +8,7 @@
 
 #include "llvm/ADT/STLExtras.h"
 
+#include <array>
 #include <cmath>
 #include <limits>
 
@@ -46,6 +47,76 @@ static Entry repeatHeads(PartialEvaluator &eval, const Entry &x, int64_t heads) 
   return apart.isTensor() ? eval.reshape(apart, {shape[0], heads, shape[2], shape[3]}) : apart;
 }
 
+FailureOr<Legalizer::AttentionOperands> Legalizer::readAttentionOperands(NodeContext &node) {
+  AttentionOperands operands;
+  operands.isFlat = node.inputs[0].getRank() == 3;
+  for (auto [i, to] : llvm::enumerate(std::array{&operands.query, &operands.key, &operands.value})) {
+    const Entry &x = node.inputs[i];
+    if (!x.isFloat() || x.getElementType() != node.inputs[0].getElementType() ||
+        x.getRank() != (operands.isFlat ? 3 : 4))
+      return invalid(node, "needs queries, keys and values that are floats of one type and of rank 3 or 4");
+    *to = operands.isFlat ? splitHeads(eval, x, node.getInt(i == 0 ? "q_num_heads" : "kv_num_heads", 0)) : x;
+    if (!to->isTensor())
+      return invalid(node, "has a number of heads that does not divide its last dimension");
+  }
+  llvm::ArrayRef<int64_t> query = operands.query.getShape(), key = operands.key.getShape(),
+                          value = operands.value.getShape();
+  if (key[0] != query[0] || value[0] != query[0] || key[3] != query[3] || value[2] != key[2] || key[1] != value[1] ||
+      key[1] == 0 || query[1] % key[1] != 0)
+    return invalid(node, "has queries, keys and values whose dimensions do not fit together");
+  if (failed(checkCount(node, {query[0], query[1], query[2], key[2]})))
+    return failure();
+  operands.key = repeatHeads(eval, operands.key, query[1]);
+  operands.value = repeatHeads(eval, operands.value, query[1]);
+  if (!operands.key.isTensor() || !operands.value.isTensor())
+    return unsupported(eval.takeReason());
+  return operands;
+}
+
+Entry Legalizer::computeScores(NodeContext &node, const AttentionOperands &operands) {
+  Type element = operands.query.getElementType();
+  double depth = double(operands.query.getShape()[3]);
+  Entry scores = matmul(operands.query, operands.key, {0, 1}, {0, 1}, {3}, {3});
+  scores = eval.binary(BinaryKind::mul, scores, eval.scalar(node.getFloat("scale", 1 / std::sqrt(depth)), element));
+  double cap = node.getFloat("softcap", 0);
+  if (cap == 0)
+    return scores;
+  Entry limit = eval.scalar(cap, element);
+  return eval.binary(BinaryKind::mul, eval.unary(UnaryKind::tanh, eval.binary(BinaryKind::div, scores, limit)), limit);
+}
+
+FailureOr<Entry> Legalizer::maskScores(NodeContext &node, const AttentionOperands &operands, Entry scores) {
+  llvm::ArrayRef<int64_t> query = operands.query.getShape();
+  int64_t tokens = query[2], keys = operands.key.getShape()[2];
+  Type element = operands.query.getElementType();
+  auto keepOnly = [&](const Entry &kept) {
+    Entry zero = eval.scalar(0, element), least = eval.scalar(-std::numeric_limits<double>::infinity(), element);
+    scores = eval.binary(BinaryKind::add, scores, eval.select(kept, zero, least));
+  };
+  if (node.getInt("is_causal", 0) != 0) {
+    if (!eval.mayEvaluate(tokens * keys))
+      return unsupported("is too large for its causal mask to be evaluated");
+    Known kept = makeKnown(RankedTensorType::get({tokens, keys}, builder.getI1Type()), [&](KnownStorage &out) {
+      for (int64_t i = 0; i < tokens; ++i)
+        for (int64_t j = 0; j < keys; ++j)
+          out.booleans[i * keys + j] = j <= i;
+    });
+    keepOnly(Entry::of(kept));
+  }
+  if (node.has(3)) {
+    const Entry &mask = node.inputs[3];
+    Shape plane{query[0], query[1], tokens, keys};
+    FailureOr<Shape> spread = mask.isTensor() ? broadcastShapes(mask.getShape(), plane) : FailureOr<Shape>(failure());
+    if (failed(spread) || *spread != plane || (!mask.isBoolean() && mask.getElementType() != element))
+      return invalid(node, "has a mask that does not fit its scores");
+    if (mask.isBoolean())
+      keepOnly(mask);
+    else
+      scores = eval.binary(BinaryKind::add, scores, mask);
+  }
+  return scores;
+}
+
 LogicalResult Legalizer::legalizeAttention(NodeContext &node) {
   if (failed(expectTensors(node, 3)))
     return failure();
@@ -55,76 +126,23 @@ LogicalResult Legalizer::legalizeAttention(NodeContext &node) {
   for (size_t i : {1, 2, 3})
     if (node.wants(i))
       return unsupported("has an output other than the first used");
-  llvm::SmallVector<Entry, 3> heads;
-  bool isFlat = node.inputs[0].getRank() == 3;
-  for (size_t i = 0; i < 3; ++i) {
-    const Entry &x = node.inputs[i];
-    if (!x.isFloat() || x.getElementType() != node.inputs[0].getElementType() || x.getRank() != (isFlat ? 3 : 4))
-      return invalid(node, "needs queries, keys and values that are floats of one type and of rank 3 or 4");
-    Entry apart = isFlat ? splitHeads(eval, x, node.getInt(i == 0 ? "q_num_heads" : "kv_num_heads", 0)) : x;
-    if (!apart.isTensor())
-      return invalid(node, "has a number of heads that does not divide its last dimension");
-    heads.push_back(apart);
-  }
-  Entry query = heads[0], key = heads[1], value = heads[2];
-  int64_t count = query.getShape()[1], tokens = query.getShape()[2], keys = key.getShape()[2];
-  int64_t depth = query.getShape()[3];
-  if (key.getShape()[0] != query.getShape()[0] || value.getShape()[0] != query.getShape()[0] ||
-      key.getShape()[3] != depth || value.getShape()[2] != keys || key.getShape()[1] != value.getShape()[1] ||
-      key.getShape()[1] == 0 || count % key.getShape()[1] != 0)
-    return invalid(node, "has queries, keys and values whose dimensions do not fit together");
-  if (failed(checkCount(node, {query.getShape()[0], count, tokens, keys})))
+  FailureOr<AttentionOperands> operands = readAttentionOperands(node);
+  if (failed(operands))
     return failure();
-
-  Type element = query.getElementType();
-  auto number = [&](double x) { return eval.scalar(x, element); };
-  Shape plane{query.getShape()[0], count, tokens, keys};
   // Each step leaves a poisoned entry alone; the reason is given at the end.
-  Entry scores;
-  auto then = [&](BinaryKind kind, const Entry &other) {
-    if (scores.isTensor())
-      scores = other.isTensor() ? eval.binary(kind, scores, other) : other;
-  };
-  key = repeatHeads(eval, key, count);
-  value = repeatHeads(eval, value, count);
-  if (!key.isTensor() || !value.isTensor())
-    return unsupported(eval.takeReason());
-  scores = matmul(query, key, {0, 1}, {0, 1}, {3}, {3});
-  then(BinaryKind::mul, number(node.getFloat("scale", 1 / std::sqrt(double(depth)))));
-  if (double cap = node.getFloat("softcap", 0); cap != 0) {
-    then(BinaryKind::div, number(cap));
-    if (scores.isTensor())
-      scores = eval.unary(UnaryKind::tanh, scores);
-    then(BinaryKind::mul, number(cap));
-  }
-  constexpr double infinity = std::numeric_limits<double>::infinity();
-  if (node.getInt("is_causal", 0) != 0) {
-    if (!eval.mayEvaluate(tokens * keys))
-      return unsupported("is too large for its causal mask to be evaluated");
-    Known kept = makeKnown(RankedTensorType::get({tokens, keys}, builder.getI1Type()), [&](KnownStorage &out) {
-      for (int64_t i = 0; i < tokens; ++i)
-        for (int64_t j = 0; j < keys; ++j)
-          out.booleans[i * keys + j] = j <= i;
-    });
-    then(BinaryKind::add, eval.select(Entry::of(kept), number(0), number(-infinity)));
-  }
-  if (node.has(3)) {
-    Entry mask = node.inputs[3];
-    FailureOr<Shape> spread = mask.isTensor() ? broadcastShapes(mask.getShape(), plane) : FailureOr<Shape>(failure());
-    if (failed(spread) || *spread != plane || (!mask.isBoolean() && mask.getElementType() != element))
-      return invalid(node, "has a mask that does not fit its scores");
-    then(BinaryKind::add, mask.isBoolean() ? eval.select(mask, number(0), number(-infinity)) : mask);
-  }
-  Value rows = scores.isTensor() ? eval.materialize(scores) : Value();
+  FailureOr<Entry> scores = maskScores(node, *operands, computeScores(node, *operands));
+  if (failed(scores))
+    return failure();
+  Value rows = scores->isTensor() ? eval.materialize(*scores) : Value();
   if (!rows)
     return unsupported(eval.takeReason());
   Entry weights = Entry::of(train::SoftmaxOp::create(builder, eval.getLocation(), rows.getType(), rows).getResult());
   // A query whose keys are all masked gives zeros.
   Entry isNan = eval.unary(UnaryKind::isNan, weights);
   if (isNan.isTensor())
-    weights = eval.select(isNan, number(0), weights);
-  Entry result = weights.isTensor() ? matmul(weights, value, {0, 1}, {0, 1}, {3}, {2}) : weights;
-  if (result.isTensor() && isFlat)
+    weights = eval.select(isNan, eval.scalar(0, weights.getElementType()), weights);
+  Entry result = weights.isTensor() ? matmul(weights, operands->value, {0, 1}, {0, 1}, {3}, {2}) : weights;
+  if (result.isTensor() && operands->isFlat)
     result = mergeHeads(eval, result);
   return give(node, result);
 }

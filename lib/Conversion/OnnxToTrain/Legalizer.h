@@ -148,6 +148,17 @@ private:
   std::pair<Entry, Entry> takeGreatest(const Entry &x, const Entry &ranking, int64_t count);
   // Attention and the position embedding of its operands.
   mlir::LogicalResult legalizeAttention(NodeContext &node);
+  /// Queries [batch, heads, tokens, depth], and keys and values repeated for as many heads.
+  struct AttentionOperands {
+    Entry query, key, value;
+    /// Whether the node's operands hold all heads in their last dimension.
+    bool isFlat = false;
+  };
+  mlir::FailureOr<AttentionOperands> readAttentionOperands(NodeContext &node);
+  /// Returns the scaled and capped scores, [batch, heads, tokens, keys].
+  Entry computeScores(NodeContext &node, const AttentionOperands &operands);
+  /// Adds -inf to the scores of keys that a query must not see, and the node's own mask.
+  mlir::FailureOr<Entry> maskScores(NodeContext &node, const AttentionOperands &operands, Entry scores);
   mlir::LogicalResult legalizeRotaryEmbedding(NodeContext &node);
   // Random.
   mlir::LogicalResult legalizeDropout(NodeContext &node);

@@ -114,6 +114,59 @@ Entry PartialEvaluator::unary(UnaryKind kind, const Entry &input) {
   }
 }
 
+/// Whether `entry`, the right operand or the left one, changes nothing: x + 0, x * 1, x / 1, true and x. Exporters
+/// leave such elements in.
+static bool isNeutral(BinaryKind kind, const Entry &entry, bool isRight) {
+  switch (kind) {
+  case BinaryKind::add:
+    return isAll(entry, 0);
+  case BinaryKind::sub:
+    return isRight && isAll(entry, 0);
+  case BinaryKind::mul:
+    return isAll(entry, 1);
+  case BinaryKind::div:
+  case BinaryKind::pow:
+    return isRight && isAll(entry, 1);
+  case BinaryKind::bitAnd:
+    return entry.isBoolean() && isAll(entry, 1);
+  case BinaryKind::bitOr:
+    return entry.isBoolean() && isAll(entry, 0);
+  default:
+    return false;
+  }
+}
+
+/// Returns the `train` operator of `kind` on values of one type; null where there is none on elements of that type.
+static Value createBinary(OpBuilder &builder, Location loc, BinaryKind kind, Value a, Value b) {
+  auto type = cast<RankedTensorType>(a.getType());
+  bool isBoolean = type.getElementType().isInteger(1);
+  auto create = [&](auto op, bool isDefined) -> Value {
+    return isDefined ? decltype(op)::create(builder, loc, type, a, b).getResult() : Value();
+  };
+  switch (kind) {
+  case BinaryKind::add:
+    return create(train::AddOp(), !isBoolean);
+  case BinaryKind::sub:
+    return create(train::SubOp(), !isBoolean);
+  case BinaryKind::mul:
+    return create(train::MulOp(), !isBoolean);
+  case BinaryKind::div:
+    return create(train::DivOp(), !isBoolean);
+  case BinaryKind::pow:
+    return create(train::PowOp(), isa<FloatType>(type.getElementType()));
+  case BinaryKind::max:
+    return create(train::MaxOp(), true);
+  case BinaryKind::min:
+    return create(train::MinOp(), true);
+  case BinaryKind::bitAnd:
+    return create(train::AndOp(), isBoolean);
+  case BinaryKind::bitOr:
+    return create(train::OrOp(), isBoolean);
+  default:
+    return {};
+  }
+}
+
 Entry PartialEvaluator::binary(BinaryKind kind, const Entry &lhs, const Entry &rhs) {
   if (!lhs.isTensor() || !rhs.isTensor())
     return {};
@@ -126,79 +179,23 @@ Entry PartialEvaluator::binary(BinaryKind kind, const Entry &lhs, const Entry &r
                             [&] { return knownBinary(kind, lhs.known, rhs.known, *shape); });
       done.isTensor())
     return done;
-  // Exporters leave in operations with neutral elements: x + 0, x * 1, x / 1, true and x.
-  auto isNeutral = [&](const Entry &entry, bool isRight) {
-    switch (kind) {
-    case BinaryKind::add:
-      return isAll(entry, 0);
-    case BinaryKind::sub:
-      return isRight && isAll(entry, 0);
-    case BinaryKind::mul:
-      return isAll(entry, 1);
-    case BinaryKind::div:
-    case BinaryKind::pow:
-      return isRight && isAll(entry, 1);
-    case BinaryKind::bitAnd:
-      return entry.isBoolean() && isAll(entry, 1);
-    case BinaryKind::bitOr:
-      return entry.isBoolean() && isAll(entry, 0);
-    default:
-      return false;
-    }
-  };
-  if (isNeutral(rhs, true) && lhs.getShape() == llvm::ArrayRef<int64_t>(*shape))
+  if (isNeutral(kind, rhs, true) && lhs.getShape() == llvm::ArrayRef<int64_t>(*shape))
     return lhs;
-  if (isNeutral(lhs, false) && rhs.getShape() == llvm::ArrayRef<int64_t>(*shape))
+  if (isNeutral(kind, lhs, false) && rhs.getShape() == llvm::ArrayRef<int64_t>(*shape))
     return rhs;
   if (!isUsable(lhs.getElementType()))
     return {};
-  bool isFloat = lhs.isFloat();
-  if (kind == BinaryKind::pow && isFloat && isAll(rhs, 2)) {
+  if (kind == BinaryKind::pow && lhs.isFloat() && isAll(rhs, 2)) {
     Value x = materialize(lhs, *shape);
     return x ? Entry::of(train::MulOp::create(builder, *loc, x.getType(), x, x).getResult()) : Entry();
   }
-  if (kind == BinaryKind::pow && isFloat && isAll(rhs, 0.5))
+  if (kind == BinaryKind::pow && lhs.isFloat() && isAll(rhs, 0.5))
     return unary(UnaryKind::sqrt, broadcast(lhs, *shape));
   Value a = materialize(lhs, *shape), b = a ? materialize(rhs, *shape) : Value();
   if (!b)
     return {};
-  Type type = a.getType();
-  switch (kind) {
-  case BinaryKind::add:
-    if (!lhs.isBoolean())
-      return Entry::of(train::AddOp::create(builder, *loc, type, a, b).getResult());
-    break;
-  case BinaryKind::sub:
-    if (!lhs.isBoolean())
-      return Entry::of(train::SubOp::create(builder, *loc, type, a, b).getResult());
-    break;
-  case BinaryKind::mul:
-    if (!lhs.isBoolean())
-      return Entry::of(train::MulOp::create(builder, *loc, type, a, b).getResult());
-    break;
-  case BinaryKind::div:
-    if (!lhs.isBoolean())
-      return Entry::of(train::DivOp::create(builder, *loc, type, a, b).getResult());
-    break;
-  case BinaryKind::pow:
-    if (isFloat)
-      return Entry::of(train::PowOp::create(builder, *loc, type, a, b).getResult());
-    break;
-  case BinaryKind::max:
-    return Entry::of(train::MaxOp::create(builder, *loc, type, a, b).getResult());
-  case BinaryKind::min:
-    return Entry::of(train::MinOp::create(builder, *loc, type, a, b).getResult());
-  case BinaryKind::bitAnd:
-    if (lhs.isBoolean())
-      return Entry::of(train::AndOp::create(builder, *loc, type, a, b).getResult());
-    break;
-  case BinaryKind::bitOr:
-    if (lhs.isBoolean())
-      return Entry::of(train::OrOp::create(builder, *loc, type, a, b).getResult());
-    break;
-  default:
-    break;
-  }
+  if (Value result = createBinary(builder, *loc, kind, a, b))
+    return Entry::of(result);
   return poison("is computed on values that depend on an input");
 }
 
