@@ -316,6 +316,89 @@ void printText(const TrainModel &model, const Summary &summary, bool verbose, ll
 /// Converts text to UTF-8, which JSON strings must be; names of a model may be anything.
 std::string toUtf8(llvm::StringRef text) { return llvm::json::fixUTF8(text); }
 
+/// Writes what the import found about the model, whether it has become one that can be trained or not.
+void writeReport(llvm::json::OStream &json, const OnnxToTrainReport &report) {
+  json.attributeArray("unsupported", [&] {
+    for (const UnsupportedOp &op : report.unsupported)
+      json.object([&] {
+        json.attribute("operator", toUtf8(op.name));
+        json.attribute("reason", toUtf8(op.reason));
+        json.attribute("count", op.count);
+        json.attribute("first", toUtf8(op.first));
+      });
+  });
+  json.attributeArray("alterations", [&] {
+    for (const Alteration &alteration : report.alterations)
+      json.object([&] {
+        json.attribute("parameter", toUtf8(alteration.target));
+        json.attribute("description", toUtf8(describeAlteration(alteration)));
+      });
+  });
+  for (auto [name, lines] : {std::pair("contradictions", &report.contradictions), {"warnings", &report.warnings}})
+    json.attributeArray(name, [&, lines = lines] {
+      for (const std::string &line : *lines)
+        json.value(toUtf8(line));
+    });
+  json.attributeArray("guesses", [&] {
+    for (const ParameterGuess &guess : report.guesses)
+      json.object([&] {
+        json.attribute("name", toUtf8(guess.name));
+        json.attribute("trains", guess.trains);
+        json.attribute("reason", toUtf8(guess.reason));
+      });
+  });
+}
+
+/// Writes the parameters and inputs of a model that can be trained, a row each.
+void writeTensors(llvm::json::OStream &json, const Summary &summary) {
+  json.attributeArray("parameters", [&] {
+    for (const ParameterRow &row : summary.parameters)
+      json.object([&] {
+        json.attribute("name", toUtf8(row.name));
+        json.attribute("shape", row.shape);
+        json.attribute("type", row.type);
+        json.attribute("role", row.role);
+        json.attribute("trains", row.trains);
+        json.attribute("decays", row.decays);
+        json.attribute("source", toUtf8(row.source));
+      });
+  });
+  json.attributeArray("inputs", [&] {
+    for (const InputRow &row : summary.inputs)
+      json.object([&] {
+        json.attribute("name", toUtf8(row.name));
+        json.attribute("shape", row.shape);
+        json.attribute("type", row.type);
+        json.attribute("feed", row.feed);
+        if (row.vocabulary > 0)
+          json.attribute("below", row.vocabulary);
+      });
+  });
+}
+
+/// Writes the counts of layers and operators, and, where `verbose`, the id of each operator.
+void writeOperators(llvm::json::OStream &json, const Summary &summary, bool verbose) {
+  json.attributeObject("layers", [&] {
+    json.attribute("attentions", summary.attentions);
+    json.attribute("norms", summary.norms);
+    json.attribute("activations", summary.activations);
+  });
+  json.attributeObject("operators", [&] {
+    for (const auto &[kind, count] : summary.operators)
+      json.attribute(kind, count);
+  });
+  json.attributeArray("missing_gradients", [&] {
+    for (const std::string &id : summary.missingGradients)
+      json.value(toUtf8(id));
+  });
+  if (verbose)
+    json.attributeArray("ids", [&] {
+      for (const auto &[id, kind] : summary.ids)
+        json.value(toUtf8(id));
+    });
+}
+
+/// Prints the report; `summary` is null where the model cannot be trained.
 void printJson(llvm::StringRef path, const TrainModel &model, const Summary *summary, bool verbose,
                llvm::raw_ostream &out) {
   llvm::json::OStream json(out, 2);
@@ -329,80 +412,12 @@ void printJson(llvm::StringRef path, const TrainModel &model, const Summary *sum
     else if (summary && !summary->missingGradients.empty())
       writeJsonError(json, Code::unsupported, summary->missingGradients.front(), "the operator has no gradient",
                      exitCodeOf(Code::unsupported));
-    json.attributeArray("unsupported", [&] {
-      for (const UnsupportedOp &op : model.report.unsupported)
-        json.object([&] {
-          json.attribute("operator", toUtf8(op.name));
-          json.attribute("reason", toUtf8(op.reason));
-          json.attribute("count", op.count);
-          json.attribute("first", toUtf8(op.first));
-        });
-    });
-    json.attributeArray("alterations", [&] {
-      for (const Alteration &alteration : model.report.alterations)
-        json.object([&] {
-          json.attribute("parameter", toUtf8(alteration.target));
-          json.attribute("description", toUtf8(describeAlteration(alteration)));
-        });
-    });
-    for (auto [name, lines] :
-         {std::pair("contradictions", &model.report.contradictions), {"warnings", &model.report.warnings}})
-      json.attributeArray(name, [&, lines = lines] {
-        for (const std::string &line : *lines)
-          json.value(toUtf8(line));
-      });
-    json.attributeArray("guesses", [&] {
-      for (const ParameterGuess &guess : model.report.guesses)
-        json.object([&] {
-          json.attribute("name", toUtf8(guess.name));
-          json.attribute("trains", guess.trains);
-          json.attribute("reason", toUtf8(guess.reason));
-        });
-    });
+    writeReport(json, model.report);
     if (!summary)
       return;
     json.attribute("loss_kind", summary->lossKind);
-    json.attributeArray("parameters", [&] {
-      for (const ParameterRow &row : summary->parameters)
-        json.object([&] {
-          json.attribute("name", toUtf8(row.name));
-          json.attribute("shape", row.shape);
-          json.attribute("type", row.type);
-          json.attribute("role", row.role);
-          json.attribute("trains", row.trains);
-          json.attribute("decays", row.decays);
-          json.attribute("source", toUtf8(row.source));
-        });
-    });
-    json.attributeArray("inputs", [&] {
-      for (const InputRow &row : summary->inputs)
-        json.object([&] {
-          json.attribute("name", toUtf8(row.name));
-          json.attribute("shape", row.shape);
-          json.attribute("type", row.type);
-          json.attribute("feed", row.feed);
-          if (row.vocabulary > 0)
-            json.attribute("below", row.vocabulary);
-        });
-    });
-    json.attributeObject("layers", [&] {
-      json.attribute("attentions", summary->attentions);
-      json.attribute("norms", summary->norms);
-      json.attribute("activations", summary->activations);
-    });
-    json.attributeObject("operators", [&] {
-      for (const auto &[kind, count] : summary->operators)
-        json.attribute(kind, count);
-    });
-    json.attributeArray("missing_gradients", [&] {
-      for (const std::string &id : summary->missingGradients)
-        json.value(toUtf8(id));
-    });
-    if (verbose)
-      json.attributeArray("ids", [&] {
-        for (const auto &[id, kind] : summary->ids)
-          json.value(toUtf8(id));
-      });
+    writeTensors(json, *summary);
+    writeOperators(json, *summary, verbose);
   });
   out << "\n";
 }
