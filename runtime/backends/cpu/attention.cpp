@@ -22,15 +22,6 @@ matrix head_of(const view &v, std::int64_t batch, std::int64_t head) {
           v.strides[3]};
 }
 
-float *row_value(const view &v, std::int64_t batch, std::int64_t head, std::int64_t row) {
-  return v.as<float>() + batch * v.strides[0] + head * v.strides[1] + row * v.strides[2];
-}
-
-/// A view [batch, heads, queries, keys] or nothing.
-matrix mask_of(const view &mask, std::int64_t batch, std::int64_t head) {
-  return mask.is_absent() ? matrix{} : head_of(mask, batch, head);
-}
-
 struct shape {
   std::int64_t batch, heads, queries, keys, group;
   bool causal;
@@ -67,34 +58,18 @@ status check_scratch(const stream &s, std::int64_t needed) {
                         std::to_string(s.scratch_bytes()));
 }
 
-/// scores = scale * q k^T + mask for `rows` query rows from `first` on, over the keys that the last of them sees.
-void block_scores(float *scores, const shape &of, const matrix &q, const matrix &k, const view &mask,
-                  std::int64_t batch, std::int64_t head, std::int64_t first, std::int64_t rows, std::int64_t seen,
-                  double scale) {
-  cpu::gemm({scores, rows, seen, of.keys, 1}, q.part(first, 0, rows, q.columns),
-            k.part(0, 0, seen, k.columns).transposed(), static_cast<float>(scale), 0.0f);
-  if (mask.is_absent())
-    return;
-  for (std::int64_t r = 0; r < rows; ++r) {
-    const float *m = row_value(mask, batch, head, first + r);
-    float *row = scores + r * of.keys;
-    cpu::with_stride(mask.strides[3], [&](auto stride) {
-      WINDLASS_SIMD
-      for (std::int64_t j = 0; j < seen; ++j)
-        row[j] += m[j * stride];
-    });
-  }
-}
+using cpu::avx512::attention_head;
 
-cpu::avx512::attention_head whole_head(const view &out, const view &lse, const view &q, const view &k, const view &v,
-                                       const view &mask, double scale, bool causal, std::int64_t batch,
-                                       std::int64_t head, std::int64_t group) {
+/// One head; `mask` may be absent. The gradients' matrices are left empty.
+attention_head whole_head(const view &out, const view &lse, const view &q, const view &k, const view &v,
+                          const view &mask, double scale, bool causal, std::int64_t batch, std::int64_t head,
+                          std::int64_t group) {
   return {head_of(q, batch, head),
           head_of(k, batch, head / group),
           head_of(v, batch, head / group),
           head_of(out, batch, head),
-          mask_of(mask, batch, head),
-          row_value(lse, batch, head, 0),
+          mask.is_absent() ? matrix{} : head_of(mask, batch, head),
+          lse.as<float>() + batch * lse.strides[0] + head * lse.strides[1],
           lse.strides[2],
           static_cast<float>(scale),
           causal,
@@ -102,6 +77,112 @@ cpu::avx512::attention_head whole_head(const view &out, const view &lse, const v
           {},
           {},
           {}};
+}
+
+/// scores = scale * q k^T + mask for `rows` query rows from `first` on, over the keys that the last of them sees.
+void block_scores(float *scores, const shape &of, const attention_head &head, std::int64_t first, std::int64_t rows,
+                  std::int64_t seen) {
+  cpu::gemm({scores, rows, seen, of.keys, 1}, head.q.part(first, 0, rows, head.q.columns),
+            head.k.part(0, 0, seen, head.k.columns).transposed(), head.scale, 0.0f);
+  if (head.mask.data == nullptr)
+    return;
+  for (std::int64_t r = 0; r < rows; ++r) {
+    const float *m = head.mask.data + (first + r) * head.mask.row_stride;
+    float *row = scores + r * of.keys;
+    cpu::with_stride(head.mask.column_stride, [&](auto stride) {
+      WINDLASS_SIMD
+      for (std::int64_t j = 0; j < seen; ++j)
+        row[j] += m[j * stride];
+    });
+  }
+}
+
+/// out and lse of `rows` query rows from `first` on; `scores` has room for them.
+void attend_block(float *scores, const shape &of, const attention_head &head, std::int64_t first, std::int64_t rows) {
+  const std::int64_t seen = of.end_of(first + rows - 1);
+  const matrix result = head.out.part(first, 0, rows, head.out.columns);
+  block_scores(scores, of, head, first, rows, seen);
+  // The rows stay unnormalised until after the product, whose rows are shorter.
+  float factors[detail::attention_block];
+  for (std::int64_t r = 0; r < rows; ++r) {
+    float *row = scores + r * of.keys;
+    const std::int64_t n = of.end_of(first + r);
+    float sum = 0;
+    const float total = cpu::exp_row(row, n, sum);
+    head.lse[(first + r) * head.lse_stride] = total;
+    factors[r] = total == -std::numeric_limits<float>::infinity() ? 0.0f : 1.0f / sum;
+    for (std::int64_t j = n; j < seen; ++j)
+      row[j] = 0;
+  }
+  cpu::gemm(result, {scores, rows, seen, of.keys, 1}, head.v.part(0, 0, seen, head.v.columns), 1.0f, 0.0f);
+  for (std::int64_t r = 0; r < rows; ++r) {
+    float *row = result.data + r * result.row_stride;
+    cpu::with_stride(result.column_stride, [&](auto stride) {
+      WINDLASS_SIMD
+      for (std::int64_t e = 0; e < result.columns; ++e)
+        row[e * stride] *= factors[r];
+    });
+  }
+}
+
+/// The gradient of one head by the kernel for packed operands. The first head of a group overwrites the gradients of
+/// its keys and values, and the others add to them. `scores` has room for two blocks.
+void packed_head_grad(const attention_head &head, const shape &of, bool is_first, float *scores) {
+  if (is_first)
+    cpu::avx512::pack_attention(head, true);
+  constexpr std::int64_t step = cpu::avx512::attention_rows;
+  const std::int64_t last = (of.queries - 1) / step * step;
+  // The last block first: it sees all keys, so that it can overwrite their gradients.
+  for (std::int64_t first = last; first >= 0; first -= step)
+    cpu::avx512::attention_grad_block(head, first, is_first && first == last, scores);
+}
+
+/// Turns the scores of a block's rows into probabilities, and the gradients of the probabilities into those of the
+/// scores. Keys from `seen` on are not read.
+void block_slopes(float *p, float *dp, const shape &of, const attention_head &head, std::int64_t first,
+                  std::int64_t rows, std::int64_t seen) {
+  for (std::int64_t r = 0; r < rows; ++r) {
+    const float *o = head.out.data + (first + r) * head.out.row_stride;
+    const float *d = head.dout.data + (first + r) * head.dout.row_stride;
+    float delta = 0;
+    for (std::int64_t e = 0; e < head.out.columns; ++e)
+      delta += o[e * head.out.column_stride] * d[e * head.dout.column_stride];
+    const float total = head.lse[(first + r) * head.lse_stride];
+    const std::int64_t n = total == -std::numeric_limits<float>::infinity() ? 0 : of.end_of(first + r);
+    float *p_row = p + r * of.keys, *dp_row = dp + r * of.keys;
+    WINDLASS_SIMD
+    for (std::int64_t j = 0; j < n; ++j) {
+      p_row[j] = windlass::scalar::exp(p_row[j] - total);
+      dp_row[j] = p_row[j] * (dp_row[j] - delta);
+    }
+    for (std::int64_t j = n; j < seen; ++j)
+      p_row[j] = dp_row[j] = 0;
+  }
+}
+
+/// As packed_head_grad, for heads of any size.
+void head_grad(const attention_head &head, const shape &of, bool is_first, float *scores) {
+  constexpr std::int64_t block = detail::attention_block;
+  float *p = scores, *dp = p + std::min(block, of.queries) * of.keys;
+  const std::int64_t blocks = (of.queries + block - 1) / block;
+  float beta = is_first ? 0.0f : 1.0f;
+  // The last block first: it sees all keys, so that it can overwrite their gradients.
+  for (std::int64_t b = blocks - 1; b >= 0; --b) {
+    const std::int64_t first = b * block, rows = std::min(block, of.queries - first);
+    const std::int64_t seen = of.end_of(first + rows - 1);
+    block_scores(p, of, head, first, rows, seen);
+    const matrix dout_block = head.dout.part(first, 0, rows, head.dout.columns);
+    cpu::gemm({dp, rows, seen, of.keys, 1}, dout_block, head.v.part(0, 0, seen, head.v.columns).transposed(), 1.0f,
+              0.0f);
+    block_slopes(p, dp, of, head, first, rows, seen);
+    const matrix weights = {p, rows, seen, of.keys, 1}, slopes = {dp, rows, seen, of.keys, 1};
+    cpu::gemm(head.dq.part(first, 0, rows, head.q.columns), slopes, head.k.part(0, 0, seen, head.k.columns), head.scale,
+              0.0f);
+    cpu::gemm(head.dk.part(0, 0, seen, head.k.columns), slopes.transposed(),
+              head.q.part(first, 0, rows, head.q.columns), head.scale, beta);
+    cpu::gemm(head.dv.part(0, 0, seen, head.v.columns), weights.transposed(), dout_block, 1.0f, beta);
+    beta = 1.0f;
+  }
 }
 
 /// `products` matrix products over the pairs of a query and a key that it sees; the gradient makes the scores again.
@@ -138,41 +219,16 @@ status attention(stream &s, const view &out, const view &lse, const view &q, con
                       for (std::int64_t item = begin; item < end; ++item) {
                         const std::int64_t batch = item / blocks / of.heads, head = item / blocks % of.heads;
                         const std::int64_t first = item % blocks * block, rows = std::min(block, of.queries - first);
-                        if (is_packed) {
-                          const cpu::avx512::attention_head all =
-                              whole_head(out, lse, q, k, v, mask, scale, causal, batch, head, of.group);
-                          if (item == begin || item % (blocks * of.group) == 0)
-                            cpu::avx512::pack_attention(all, false);
-                          for (std::int64_t r = 0; r < rows; r += cpu::avx512::attention_rows)
-                            cpu::avx512::attention_block(all, first + r, scores);
+                        const attention_head all =
+                            whole_head(out, lse, q, k, v, mask, scale, causal, batch, head, of.group);
+                        if (!is_packed) {
+                          attend_block(scores, of, all, first, rows);
                           continue;
                         }
-                        const std::int64_t seen = of.end_of(first + rows - 1);
-                        const matrix result = head_of(out, batch, head).part(first, 0, rows, v.sizes[3]);
-                        block_scores(scores, of, head_of(q, batch, head), head_of(k, batch, head / of.group), mask,
-                                     batch, head, first, rows, seen, scale);
-                        // The rows stay unnormalised until after the product, whose rows are shorter.
-                        float factors[block];
-                        for (std::int64_t r = 0; r < rows; ++r) {
-                          float *row = scores + r * of.keys;
-                          const std::int64_t n = of.end_of(first + r);
-                          float sum = 0;
-                          const float total = cpu::exp_row(row, n, sum);
-                          *row_value(lse, batch, head, first + r) = total;
-                          factors[r] = total == -std::numeric_limits<float>::infinity() ? 0.0f : 1.0f / sum;
-                          for (std::int64_t j = n; j < seen; ++j)
-                            row[j] = 0;
-                        }
-                        cpu::gemm(result, {scores, rows, seen, of.keys, 1},
-                                  head_of(v, batch, head / of.group).part(0, 0, seen, v.sizes[3]), 1.0f, 0.0f);
-                        for (std::int64_t r = 0; r < rows; ++r) {
-                          float *row = result.data + r * result.row_stride;
-                          cpu::with_stride(result.column_stride, [&](auto stride) {
-                            WINDLASS_SIMD
-                            for (std::int64_t e = 0; e < result.columns; ++e)
-                              row[e * stride] *= factors[r];
-                          });
-                        }
+                        if (item == begin || item % (blocks * of.group) == 0)
+                          cpu::avx512::pack_attention(all, false);
+                        for (std::int64_t r = 0; r < rows; r += cpu::avx512::attention_rows)
+                          cpu::avx512::attention_block(all, first + r, scores);
                       }
                     });
                     return {};
@@ -190,71 +246,18 @@ status attention_grad(stream &s, const view &dq, const view &dk, const view &dv,
       attention_work("attention_grad", q, k, causal, 5, bytes_of({dq, dk, dv, dout, q, k, v, mask, out, lse})),
       [=, threads = s.threads(), scratch = reinterpret_cast<float *>(s.scratch())]() -> status {
         const shape of(q, k, causal);
-        constexpr std::int64_t block = detail::attention_block;
-        const std::int64_t blocks = (of.queries + block - 1) / block, kv_heads = k.sizes[1];
+        const std::int64_t kv_heads = k.sizes[1];
         // A task is a head of keys, whose gradients add up over its queries in a fixed order.
         detail::parallel(threads, of.batch * kv_heads, 1, [&](std::int64_t begin, std::int64_t end, std::int32_t part) {
-          const std::int64_t area = std::min(block, of.queries) * of.keys;
-          float *p = scratch + part * 2 * area, *dp = p + area;
+          float *scores = scratch + part * 2 * std::min(detail::attention_block, of.queries) * of.keys;
           const bool is_packed = cpu::avx512::can_attend(of.queries, of.keys, q.sizes[3], v.sizes[3], true);
           for (std::int64_t item = begin; item < end; ++item) {
             const std::int64_t batch = item / kv_heads, kv = item % kv_heads;
-            for (std::int64_t head = kv * of.group; is_packed && head < (kv + 1) * of.group; ++head) {
-              cpu::avx512::attention_head all =
-                  whole_head(out, lse, q, k, v, mask, scale, causal, batch, head, of.group);
+            for (std::int64_t head = kv * of.group; head < (kv + 1) * of.group; ++head) {
+              attention_head all = whole_head(out, lse, q, k, v, mask, scale, causal, batch, head, of.group);
               all.dout = head_of(dout, batch, head), all.dq = head_of(dq, batch, head);
               all.dk = head_of(dk, batch, kv), all.dv = head_of(dv, batch, kv);
-              const bool is_first = head == kv * of.group;
-              if (is_first)
-                cpu::avx512::pack_attention(all, true);
-              constexpr std::int64_t step = cpu::avx512::attention_rows;
-              const std::int64_t last = (of.queries - 1) / step * step;
-              // The last block first: it sees all keys, so that it can overwrite their gradients.
-              for (std::int64_t first = last; first >= 0; first -= step)
-                cpu::avx512::attention_grad_block(all, first, is_first && first == last, p);
-            }
-            if (is_packed)
-              continue;
-            const matrix keys = head_of(k, batch, kv), values = head_of(v, batch, kv);
-            const matrix key_grad = head_of(dk, batch, kv), value_grad = head_of(dv, batch, kv);
-            float beta = 0.0f;
-            for (std::int64_t head = kv * of.group; head < (kv + 1) * of.group; ++head) {
-              const matrix queries = head_of(q, batch, head), query_grad = head_of(dq, batch, head);
-              const matrix result = head_of(out, batch, head), result_grad = head_of(dout, batch, head);
-              // The last block first: it sees all keys, so that it can overwrite their gradients.
-              for (std::int64_t b = blocks - 1; b >= 0; --b) {
-                const std::int64_t first = b * block, rows = std::min(block, of.queries - first);
-                const std::int64_t seen = of.end_of(first + rows - 1);
-                block_scores(p, of, queries, keys, mask, batch, head, first, rows, seen, scale);
-                const matrix dout_block = result_grad.part(first, 0, rows, result_grad.columns);
-                cpu::gemm({dp, rows, seen, of.keys, 1}, dout_block,
-                          values.part(0, 0, seen, values.columns).transposed(), 1.0f, 0.0f);
-                for (std::int64_t r = 0; r < rows; ++r) {
-                  const float *o = result.data + (first + r) * result.row_stride;
-                  const float *d = result_grad.data + (first + r) * result_grad.row_stride;
-                  float delta = 0;
-                  for (std::int64_t e = 0; e < result.columns; ++e)
-                    delta += o[e * result.column_stride] * d[e * result_grad.column_stride];
-                  const float total = *row_value(lse, batch, head, first + r);
-                  const std::int64_t n = total == -std::numeric_limits<float>::infinity() ? 0 : of.end_of(first + r);
-                  float *p_row = p + r * of.keys, *dp_row = dp + r * of.keys;
-                  WINDLASS_SIMD
-                  for (std::int64_t j = 0; j < n; ++j) {
-                    p_row[j] = windlass::scalar::exp(p_row[j] - total);
-                    dp_row[j] = p_row[j] * (dp_row[j] - delta);
-                  }
-                  for (std::int64_t j = n; j < seen; ++j)
-                    p_row[j] = dp_row[j] = 0;
-                }
-                const matrix weights = {p, rows, seen, of.keys, 1}, slopes = {dp, rows, seen, of.keys, 1};
-                const float factor = static_cast<float>(scale);
-                cpu::gemm(query_grad.part(first, 0, rows, queries.columns), slopes, keys.part(0, 0, seen, keys.columns),
-                          factor, 0.0f);
-                cpu::gemm(key_grad.part(0, 0, seen, keys.columns), slopes.transposed(),
-                          queries.part(first, 0, rows, queries.columns), factor, beta);
-                cpu::gemm(value_grad.part(0, 0, seen, values.columns), weights.transposed(), dout_block, 1.0f, beta);
-                beta = 1.0f;
-              }
+              (is_packed ? packed_head_grad : head_grad)(all, of, head == kv * of.group, scores);
             }
           }
         });

@@ -125,89 +125,136 @@ void add_and_normalize(const view &sum, const view &y, const view &mean, const v
     run(cpu::last_stride(sum), cpu::last_stride(a), cpu::last_stride(b), third);
 }
 
+/// `count` rows of a gradient's operands, and what the first pass over them finds.
+template <std::int64_t count> struct row_group {
+  const float *x[count], *dy[count], *added[count]; ///< `added` is null where nothing is added to dx
+  float *dx[count];
+  float mean[count], rstd[count];
+  float slope_mean[count], slope_dot[count]; ///< of dy scale: its mean, and that of its product with the normal row
+};
+
+/// The operands of a gradient by rows. Without `centers` the mean is 0.
+template <bool centers> class grad_rows {
+public:
+  grad_rows(const view &dx, const view &dy, const view &x, const view &mean, const view &rstd, const view &added)
+      : dx_(dx), dy_(dy), x_(x), mean_(mean), rstd_(rstd), added_(added), of_dx_(dx, 0, x.rank - 1),
+        of_dy_(dy, 0, x.rank - 1), of_x_(x, 0, x.rank - 1), of_mean_(centers ? mean : rstd, 0, x.rank - 1),
+        of_rstd_(rstd, 0, x.rank - 1), of_added_(added.is_absent() ? dx : added, 0, x.rank - 1) {}
+
+  std::int64_t count() const { return of_x_.count(); }
+
+  template <std::int64_t count> row_group<count> group(std::int64_t first) const {
+    row_group<count> rows;
+    for (std::int64_t g = 0; g < count; ++g) {
+      rows.x[g] = x_.as<const float>() + of_x_.offset(first + g);
+      rows.dy[g] = dy_.as<const float>() + of_dy_.offset(first + g);
+      rows.added[g] = added_.is_absent() ? nullptr : added_.as<const float>() + of_added_.offset(first + g);
+      rows.dx[g] = dx_.as<float>() + of_dx_.offset(first + g);
+      rows.mean[g] = centers ? mean_.as<const float>()[of_mean_.offset(first + g)] : 0.0f;
+      rows.rstd[g] = rstd_.as<const float>()[of_rstd_.offset(first + g)];
+    }
+    return rows;
+  }
+
+private:
+  view dx_, dy_, x_, mean_, rstd_, added_;
+  sequence of_dx_, of_dy_, of_x_, of_mean_, of_rstd_, of_added_;
+};
+
+/// The first pass over a group: the means of its slopes and of their products with the normal rows.
+template <bool centers, std::int64_t count, class X, class Dy, class Scale>
+void average_slopes(row_group<count> &rows, const float *weights, std::int64_t n, X sx, Dy sdy, Scale sscale) {
+  for (std::int64_t g = 0; g < count; ++g) {
+    const float *const in_row = rows.x[g], *const d_row = rows.dy[g];
+    const float row_mean = rows.mean[g], row_rstd = rows.rstd[g];
+    float sum = 0, dot = 0;
+#pragma omp simd reduction(+ : sum, dot)
+    for (std::int64_t i = 0; i < n; ++i) {
+      const float slope = d_row[i * sdy] * weights[i * sscale];
+      sum += slope;
+      dot += slope * ((in_row[i * sx] - row_mean) * row_rstd);
+    }
+    rows.slope_mean[g] = centers ? sum / static_cast<float>(n) : 0.0f;
+    rows.slope_dot[g] = dot / static_cast<float>(n);
+  }
+}
+
+/// The second pass over a group: writes dx, and adds to the sums over the columns. It goes by strips, whose sums stay
+/// in L1 for all rows of the group.
+template <std::int64_t count, class X, class Dx, class Dy, class Scale>
+void write_input_grads(const row_group<count> &rows, const float *weights, std::int64_t n, std::int64_t added_stride,
+                       double *scale_sums, double *bias_sums, X sx, Dx sdx, Dy sdy, Scale sscale) {
+  constexpr std::int64_t strip = 256;
+  for (std::int64_t from = 0; from < n; from += strip) {
+    const std::int64_t columns = std::min(strip, n - from);
+    float scale_strip[strip] = {}, bias_strip[strip] = {}, more[strip] = {};
+    for (std::int64_t g = 0; g < count; ++g) {
+      if (rows.added[g] != nullptr) {
+        const float *const added_row = rows.added[g] + from * added_stride;
+        for (std::int64_t i = 0; i < columns; ++i)
+          more[i] = added_row[i * added_stride];
+      }
+      const float *const in_row = rows.x[g] + from * sx, *const d_row = rows.dy[g] + from * sdy;
+      const float row_mean = rows.mean[g], row_rstd = rows.rstd[g], slope_mean = rows.slope_mean[g],
+                  dot = rows.slope_dot[g];
+      float *const out_row = rows.dx[g] + from * sdx;
+      WINDLASS_SIMD
+      for (std::int64_t i = 0; i < columns; ++i) {
+        const float normal = (in_row[i * sx] - row_mean) * row_rstd;
+        const float slope = d_row[i * sdy] * weights[(from + i) * sscale];
+        scale_strip[i] += d_row[i * sdy] * normal;
+        bias_strip[i] += d_row[i * sdy];
+        out_row[i * sdx] = row_rstd * (slope - slope_mean - normal * dot) + more[i];
+      }
+    }
+    WINDLASS_SIMD
+    for (std::int64_t i = 0; i < columns; ++i) {
+      scale_sums[from + i] += static_cast<double>(scale_strip[i]);
+      bias_sums[from + i] += static_cast<double>(bias_strip[i]);
+    }
+  }
+}
+
+/// Writes, or adds, the `n` column sums of all parts, whose own lie 2 n apart.
+void add_parts(const vector &to, const double *sums, std::int64_t n, std::int32_t parts, bool accumulate) {
+  for (std::int64_t i = 0; i < n && to.data != nullptr; ++i) {
+    double sum = 0;
+    for (std::int32_t part = 0; part < parts; ++part)
+      sum += sums[part * 2 * n + i];
+    to.data[i * to.stride] = (accumulate ? to.data[i * to.stride] : 0.0f) + static_cast<float>(sum);
+  }
+}
+
 /// dx, to which `added` is added, and dscale and dbias as sums over all rows. Without `centers` the mean is 0 and does
 /// not depend on x.
 template <bool centers>
 void normalize_grad(const view &dx, const view &dscale, const view &dbias, const view &dy, const view &x,
                     const view &scale, const view &mean, const view &rstd, const view &added, bool accumulate,
                     double *scratch, std::int32_t threads) {
-  const int lead = x.rank - 1;
-  const std::int64_t n = x.sizes[lead];
-  const sequence of_x(x, 0, lead), of_dx(dx, 0, lead), of_dy(dy, 0, lead), of_mean(centers ? mean : rstd, 0, lead),
-      of_rstd(rstd, 0, lead), of_added(added.is_absent() ? dx : added, 0, lead);
+  const std::int64_t n = x.sizes[x.rank - 1];
+  const grad_rows<centers> rows(dx, dy, x, mean, rstd, added);
   const std::int64_t added_stride = added.is_absent() ? 1 : cpu::last_stride(added);
-  const vector scales(scale), dscales(dscale), dbiases(dbias);
-  const std::int64_t rows = of_x.count();
-  const std::int32_t parts = detail::part_count(rows, cpu::grain / (n * 4 + 1) + 1, threads);
+  const vector scales(scale);
+  const std::int32_t parts = detail::part_count(rows.count(), cpu::grain / (n * 4 + 1) + 1, threads);
   constexpr float no_factor = 1;
-  const float *const factors = scales.data == nullptr ? &no_factor : scales.data;
+  const float *const weights = scales.data == nullptr ? &no_factor : scales.data;
   const auto run = [&](auto sx, auto sdx, auto sdy, auto sscale) {
-    const auto group = [&](auto size, std::int64_t first, double *scale_sums, double *bias_sums) {
-      constexpr std::int64_t count = decltype(size)::value;
-      const float *in[count], *d[count];
-      float *out[count];
-      float m[count], r[count], means[count], dots[count];
-      // A copy: through the closure the pointer would be loaded for every lane, and its values gathered.
-      const float *const weights = factors;
-      for (std::int64_t g = 0; g < count; ++g) {
-        in[g] = x.as<const float>() + of_x.offset(first + g);
-        d[g] = dy.as<const float>() + of_dy.offset(first + g);
-        out[g] = dx.as<float>() + of_dx.offset(first + g);
-        m[g] = centers ? mean.as<const float>()[of_mean.offset(first + g)] : 0.0f;
-        r[g] = rstd.as<const float>()[of_rstd.offset(first + g)];
-        const float *const in_row = in[g], *const d_row = d[g];
-        const float row_mean = m[g], row_rstd = r[g];
-        float sum = 0, dot = 0;
-#pragma omp simd reduction(+ : sum, dot)
-        for (std::int64_t i = 0; i < n; ++i) {
-          const float slope = d_row[i * sdy] * weights[i * sscale];
-          sum += slope;
-          dot += slope * ((in_row[i * sx] - row_mean) * row_rstd);
-        }
-        means[g] = centers ? sum / static_cast<float>(n) : 0.0f;
-        dots[g] = dot / static_cast<float>(n);
-      }
-      // By strips, whose sums stay in L1 for all rows of the group.
-      constexpr std::int64_t strip = 256;
-      for (std::int64_t from = 0; from < n; from += strip) {
-        const std::int64_t columns = std::min(strip, n - from);
-        float scale_strip[strip] = {}, bias_strip[strip] = {}, more[strip] = {};
-        for (std::int64_t g = 0; g < count; ++g) {
-          if (!added.is_absent()) {
-            const float *const added_row = added.as<const float>() + of_added.offset(first + g) + from * added_stride;
-            for (std::int64_t i = 0; i < columns; ++i)
-              more[i] = added_row[i * added_stride];
-          }
-          const float *const in_row = in[g] + from * sx, *const d_row = d[g] + from * sdy;
-          const float row_mean = m[g], row_rstd = r[g], slope_mean = means[g], dot = dots[g];
-          float *const out_row = out[g] + from * sdx;
-          WINDLASS_SIMD
-          for (std::int64_t i = 0; i < columns; ++i) {
-            const float normal = (in_row[i * sx] - row_mean) * row_rstd;
-            const float slope = d_row[i * sdy] * weights[(from + i) * sscale];
-            scale_strip[i] += d_row[i * sdy] * normal;
-            bias_strip[i] += d_row[i * sdy];
-            out_row[i * sdx] = row_rstd * (slope - slope_mean - normal * dot) + more[i];
-          }
-        }
-        WINDLASS_SIMD
-        for (std::int64_t i = 0; i < columns; ++i) {
-          scale_sums[from + i] += static_cast<double>(scale_strip[i]);
-          bias_sums[from + i] += static_cast<double>(bias_strip[i]);
-        }
-      }
-    };
-    detail::for_parts(rows, parts, [&](std::int64_t begin, std::int64_t end, std::int32_t part) {
+    detail::for_parts(rows.count(), parts, [&](std::int64_t begin, std::int64_t end, std::int32_t part) {
       double *scale_sums = scratch + part * 2 * n, *bias_sums = scale_sums + n;
       for (std::int64_t i = 0; i < 2 * n; ++i)
         scale_sums[i] = 0;
+      const auto group = [&](auto size, std::int64_t first) {
+        auto some = rows.template group<decltype(size)::value>(first);
+        average_slopes<centers>(some, weights, n, sx, sdy, sscale);
+        write_input_grads(some, weights, n, added_stride, scale_sums, bias_sums, sx, sdx, sdy, sscale);
+      };
       // Rows in groups, over which the sums of columns are f32, so that those in double are touched less often.
       constexpr std::int64_t together = 8;
       std::int64_t row = begin;
       for (; row + together <= end; row += together)
-        group(std::integral_constant<std::int64_t, together>(), row, scale_sums, bias_sums);
+        group(std::integral_constant<std::int64_t, together>(), row);
       for (; row < end; ++row)
-        group(std::integral_constant<std::int64_t, 1>(), row, scale_sums, bias_sums);
+        group(std::integral_constant<std::int64_t, 1>(), row);
     });
   };
   constexpr cpu::unit_stride one;
@@ -219,19 +266,8 @@ void normalize_grad(const view &dx, const view &dscale, const view &dbias, const
     run(one, one, one, one);
   else
     run(cpu::last_stride(x), cpu::last_stride(dx), cpu::last_stride(dy), scales.data == nullptr ? 0 : scales.stride);
-  for (std::int64_t i = 0; i < n; ++i) {
-    double scale_sum = 0, bias_sum = 0;
-    for (std::int32_t part = 0; part < parts; ++part) {
-      scale_sum += scratch[part * 2 * n + i];
-      bias_sum += scratch[part * 2 * n + n + i];
-    }
-    const auto write = [&](const vector &to, double sum) {
-      if (to.data != nullptr)
-        to.data[i * to.stride] = (accumulate ? to.data[i * to.stride] : 0.0f) + static_cast<float>(sum);
-    };
-    write(dscales, scale_sum);
-    write(dbiases, bias_sum);
-  }
+  add_parts(vector(dscale), scratch, n, parts, accumulate);
+  add_parts(vector(dbias), scratch + n, n, parts, accumulate);
 }
 
 status check_scratch(const stream &s, const char *kernel, std::int64_t needed) {
