@@ -23,86 +23,125 @@ inline float value_of(std::int64_t i, std::int32_t m) {
 
 template <class T> std::byte *bytes_of(std::vector<T> &v) { return reinterpret_cast<std::byte *>(v.data()); }
 
-/// The collectives of one communicator with `n` elements; empty when all is right.
-inline std::string check_communicator(communicator &c, std::int64_t n) {
-  const std::int32_t size = c.size(), me = c.index();
-  const auto fail = [&](const char *what, std::int64_t i) {
-    return std::string(what) + " of " + std::to_string(n) + " among " + std::to_string(size) + " is wrong on member " +
-           std::to_string(me) + " at " + std::to_string(i);
-  };
-  std::vector<float> x(static_cast<std::size_t>(n)), parts(static_cast<std::size_t>(n * size)), all(parts.size());
-  for (const reduction kind : {reduction::sum, reduction::max, reduction::min}) {
-    for (std::int64_t i = 0; i < n; ++i)
-      x[static_cast<std::size_t>(i)] = value_of(i, me);
-    if (const status s = c.all_reduce(bytes_of(x), n, element_type::f32, kind); !s.is_ok())
+/// The checks of one communicator's collectives with `n` elements each. Every check returns what is wrong, or nothing.
+class collective_checks {
+public:
+  collective_checks(communicator &c, std::int64_t n)
+      : c_(c), n_(n), size_(c.size()), me_(c.index()), x_(static_cast<std::size_t>(n)),
+        parts_(static_cast<std::size_t>(n * size_)), all_(parts_.size()) {}
+
+  std::string all_reduces(reduction kind) {
+    fill(x_);
+    if (const status s = c_.all_reduce(bytes_of(x_), n_, element_type::f32, kind); !s.is_ok())
       return s.message();
-    for (std::int64_t i = 0; i < n; ++i) {
+    return compare("all-reduce", x_, [&](std::int64_t i) {
       float e = value_of(i, 0);
-      for (std::int32_t m = 1; m < size; ++m) {
+      for (std::int32_t m = 1; m < size_; ++m) {
         const float next = value_of(i, m);
         e = kind == reduction::sum ? e + next : kind == reduction::max ? std::max(e, next) : std::min(e, next);
       }
-      if (x[static_cast<std::size_t>(i)] != e) // the same bits: the order of addition is fixed
-        return fail("all-reduce", i);
-    }
-  }
-  std::vector<std::int64_t> counts(static_cast<std::size_t>(n), me + 1);
-  if (const status s = c.all_reduce(bytes_of(counts), n, element_type::i64, reduction::sum); !s.is_ok())
-    return s.message();
-  for (std::int64_t i = 0; i < n; ++i)
-    if (counts[static_cast<std::size_t>(i)] != size * (size + 1) / 2)
-      return fail("all-reduce of integers", i);
-
-  for (std::int64_t i = 0; i < n; ++i)
-    x[static_cast<std::size_t>(i)] = value_of(i, me);
-  if (const status s = c.all_gather(bytes_of(all), bytes_of(x), n * 4); !s.is_ok())
-    return s.message();
-  for (std::int64_t i = 0; i < n * size; ++i)
-    if (all[static_cast<std::size_t>(i)] != value_of(i % n, static_cast<std::int32_t>(i / n)))
-      return fail("all-gather", i);
-
-  for (std::int64_t i = 0; i < n * size; ++i)
-    parts[static_cast<std::size_t>(i)] = value_of(i, me);
-  if (const status s = c.reduce_scatter(bytes_of(x), bytes_of(parts), n, element_type::f32); !s.is_ok())
-    return s.message();
-  for (std::int64_t i = 0; i < n; ++i) {
-    float e = value_of(me * n + i, 0);
-    for (std::int32_t m = 1; m < size; ++m)
-      e += value_of(me * n + i, m);
-    if (x[static_cast<std::size_t>(i)] != e)
-      return fail("reduce-scatter", i);
+      return e; // the same bits: the order of addition is fixed
+    });
   }
 
-  if (const status s = c.all_to_all(bytes_of(all), bytes_of(parts), n * 4); !s.is_ok())
-    return s.message();
-  for (std::int64_t i = 0; i < n * size; ++i)
-    if (all[static_cast<std::size_t>(i)] != value_of(me * n + i % n, static_cast<std::int32_t>(i / n)))
-      return fail("all-to-all", i);
+  std::string all_reduces_integers() {
+    std::vector<std::int64_t> counts(static_cast<std::size_t>(n_), me_ + 1);
+    if (const status s = c_.all_reduce(bytes_of(counts), n_, element_type::i64, reduction::sum); !s.is_ok())
+      return s.message();
+    return compare("all-reduce of integers", counts,
+                   [&](std::int64_t) { return static_cast<std::int64_t>(size_) * (size_ + 1) / 2; });
+  }
 
-  // Rotations, whole reversal (its middle member sends to itself) and the identity.
-  for (const std::int32_t shift : {0, 1, size - 1, -1}) {
-    const auto destination = [&](std::int32_t m) { return shift < 0 ? size - 1 - m : (m + shift) % size; };
+  std::string all_gathers() {
+    fill(x_);
+    if (const status s = c_.all_gather(bytes_of(all_), bytes_of(x_), n_ * 4); !s.is_ok())
+      return s.message();
+    return compare("all-gather", all_,
+                   [&](std::int64_t i) { return value_of(i % n_, static_cast<std::int32_t>(i / n_)); });
+  }
+
+  std::string reduce_scatters() {
+    fill(parts_);
+    if (const status s = c_.reduce_scatter(bytes_of(x_), bytes_of(parts_), n_, element_type::f32); !s.is_ok())
+      return s.message();
+    return compare("reduce-scatter", x_, [&](std::int64_t i) {
+      float e = value_of(me_ * n_ + i, 0);
+      for (std::int32_t m = 1; m < size_; ++m)
+        e += value_of(me_ * n_ + i, m);
+      return e;
+    });
+  }
+
+  std::string all_to_alls() {
+    fill(parts_);
+    if (const status s = c_.all_to_all(bytes_of(all_), bytes_of(parts_), n_ * 4); !s.is_ok())
+      return s.message();
+    return compare("all-to-all", all_,
+                   [&](std::int64_t i) { return value_of(me_ * n_ + i % n_, static_cast<std::int32_t>(i / n_)); });
+  }
+
+  /// A rotation by `shift`; -1 reverses all members, of which the middle one sends to itself.
+  std::string permutes(std::int32_t shift) {
+    const auto destination = [&](std::int32_t m) { return shift < 0 ? size_ - 1 - m : (m + shift) % size_; };
     std::int32_t from = 0;
-    while (destination(from) != me)
+    while (destination(from) != me_)
       ++from;
-    for (std::int64_t i = 0; i < n; ++i)
-      x[static_cast<std::size_t>(i)] = value_of(i, me);
-    if (const status s = c.permute(bytes_of(all), bytes_of(x), n * 4, destination(me), from); !s.is_ok())
+    std::vector<float> got(x_.size());
+    fill(x_);
+    if (const status s = c_.permute(bytes_of(got), bytes_of(x_), n_ * 4, destination(me_), from); !s.is_ok())
       return s.message();
-    for (std::int64_t i = 0; i < n; ++i)
-      if (all[static_cast<std::size_t>(i)] != value_of(i, from))
-        return fail("permute", i);
+    return compare("permute", got, [&](std::int64_t i) { return value_of(i, from); });
   }
 
-  for (std::int32_t root = 0; root < size; ++root) {
-    for (std::int64_t i = 0; i < n; ++i)
-      x[static_cast<std::size_t>(i)] = value_of(i, me);
-    if (const status s = c.broadcast(bytes_of(x), n * 4, root); !s.is_ok())
+  std::string broadcasts(std::int32_t root) {
+    fill(x_);
+    if (const status s = c_.broadcast(bytes_of(x_), n_ * 4, root); !s.is_ok())
       return s.message();
-    for (std::int64_t i = 0; i < n; ++i)
-      if (x[static_cast<std::size_t>(i)] != value_of(i, root))
-        return fail("broadcast", i);
+    return compare("broadcast", x_, [&](std::int64_t i) { return value_of(i, root); });
   }
+
+private:
+  void fill(std::vector<float> &v) const {
+    for (std::size_t i = 0; i < v.size(); ++i)
+      v[i] = value_of(static_cast<std::int64_t>(i), me_);
+  }
+
+  template <class T, class Expected>
+  std::string compare(const char *what, const std::vector<T> &got, const Expected &expected) const {
+    for (std::size_t i = 0; i < got.size(); ++i)
+      if (got[i] != expected(static_cast<std::int64_t>(i)))
+        return std::string(what) + " of " + std::to_string(n_) + " among " + std::to_string(size_) +
+               " is wrong on member " + std::to_string(me_) + " at " + std::to_string(i);
+    return "";
+  }
+
+  communicator &c_;
+  std::int64_t n_;
+  std::int32_t size_, me_;
+  std::vector<float> x_, parts_, all_;
+};
+
+/// The collectives of one communicator with `n` elements; empty when all is right.
+inline std::string check_communicator(communicator &c, std::int64_t n) {
+  collective_checks checks(c, n);
+  std::string wrong;
+  for (const reduction kind : {reduction::sum, reduction::max, reduction::min})
+    if (wrong = checks.all_reduces(kind); !wrong.empty())
+      return wrong;
+  if (wrong = checks.all_reduces_integers(); !wrong.empty())
+    return wrong;
+  if (wrong = checks.all_gathers(); !wrong.empty())
+    return wrong;
+  if (wrong = checks.reduce_scatters(); !wrong.empty())
+    return wrong;
+  if (wrong = checks.all_to_alls(); !wrong.empty())
+    return wrong;
+  for (const std::int32_t shift : {0, 1, c.size() - 1, -1})
+    if (wrong = checks.permutes(shift); !wrong.empty())
+      return wrong;
+  for (std::int32_t root = 0; root < c.size(); ++root)
+    if (wrong = checks.broadcasts(root); !wrong.empty())
+      return wrong;
   const status s = c.barrier();
   return s.is_ok() ? "" : s.message();
 }
