@@ -69,6 +69,16 @@ private:
   FailureOr<RankValues> inputParts(func::FuncOp function, unsigned argument, int64_t firstK);
   /// Returns the arguments of a function of micro-batch data.
   FailureOr<SpmdValues> argumentsOf(func::FuncOp function, int64_t firstK);
+  /// Runs the micro-batches of a step. Returns the sums of their results: each replica's share of the loss, and the
+  /// gradients in the layouts in which `@update` takes them.
+  FailureOr<SpmdValues> sumMicrobatches(func::FuncOp microbatch, func::FuncOp update);
+  /// Assembles the replicas' shares of the loss and adds them up.
+  FailureOr<double> sumOfShares(func::FuncOp microbatch, const RankValues &shares);
+  /// Returns the arguments of `@update` among the results of `@microbatch`, and keeps them as tensors of the result.
+  FailureOr<SpmdValues> gradientsOf(func::FuncOp microbatch, func::FuncOp update, const SpmdValues &sums,
+                                    RunResult &result);
+  /// Runs `@update` and keeps the norm of the gradients where it returns one.
+  LogicalResult runUpdate(func::FuncOp update, SpmdValues gradients, RunResult &result);
   /// Computes the losses of the first G micro-batches with the parameters that the steps have left.
   LogicalResult evaluate(RunResult &result);
   LogicalResult dumpParameters(RunResult &result);
@@ -401,15 +411,98 @@ LogicalResult FunctionRunner::accumulateLayouts(func::FuncOp microbatch, func::F
   return success();
 }
 
+FailureOr<SpmdValues> FunctionRunner::sumMicrobatches(func::FuncOp microbatch, func::FuncOp update) {
+  int64_t groupCount = groups.size(), total = inputs.microBatches;
+  SpmdValues sums;
+  for (int64_t i = 0; i < total / groupCount; ++i) {
+    FailureOr<SpmdValues> arguments = argumentsOf(microbatch, step * total + i * groupCount);
+    if (failed(arguments))
+      return failure();
+    FailureOr<SpmdValues> results = runFunction(microbatch, std::move(*arguments), true, false);
+    if (failed(results) || failed(accumulateLayouts(microbatch, update, *results)))
+      return failure();
+    if (i == 0) {
+      sums = std::move(*results);
+      continue;
+    }
+    for (auto [sum, value] : llvm::zip_equal(sums, *results))
+      for (auto [all, one] : llvm::zip_equal(sum, value))
+        for (int64_t e = 0; e < all.getElements(); ++e)
+          all.set(e, all.at(e) + one.at(e));
+  }
+  if (sums.empty())
+    return microbatch.emitError("must return the loss share and gradients");
+  return sums;
+}
+
+FailureOr<double> FunctionRunner::sumOfShares(func::FuncOp microbatch, const RankValues &shares) {
+  Type type = microbatch.getResultTypes()[0];
+  FailureOr<Placement> place =
+      placementOf(microbatch, wholeIfMissing(microbatch.getResultAttr(0, plan::kLayoutAttr), type), type);
+  if (failed(place))
+    return failure();
+  FailureOr<SmallVector<Tensor>> whole = assembleGroups(microbatch, *place, shares, groups);
+  if (failed(whole))
+    return failure();
+  double loss = 0;
+  for (const Tensor &share : *whole)
+    loss += share.at(0);
+  return loss;
+}
+
+FailureOr<SpmdValues> FunctionRunner::gradientsOf(func::FuncOp microbatch, func::FuncOp update, const SpmdValues &sums,
+                                                  RunResult &result) {
+  SpmdValues gradients;
+  for (unsigned n = 0; n < update.getNumArguments(); ++n) {
+    auto weight = update.getArgAttrOfType<FlatSymbolRefAttr>(n, train::kGradientAttr);
+    std::optional<unsigned> from;
+    for (unsigned r = 0; weight && r < microbatch.getNumResults(); ++r)
+      if (microbatch.getResultAttr(r, train::kGradientAttr) == weight)
+        from = r;
+    if (!from || !parameters.count(weight.getAttr()))
+      return update.emitError("argument ") << n << " is no gradient that @microbatch returns";
+    Type type = update.getArgumentTypes()[n];
+    FailureOr<Placement> place =
+        placementOf(update, wholeIfMissing(update.getArgAttr(n, plan::kLayoutAttr), type), type);
+    if (failed(place))
+      return failure();
+    FailureOr<Tensor> whole = assembleWhole(update, *place, sums[*from]);
+    if (failed(whole))
+      return failure();
+    StringRef name = parameters.find(weight.getAttr())->second.op.getLogicalName();
+    result.tensors["gradient." + std::to_string(step) + "." + name.str()] = scaling.unscale(std::move(*whole));
+    gradients.push_back(sums[*from]);
+  }
+  return gradients;
+}
+
+LogicalResult FunctionRunner::runUpdate(func::FuncOp update, SpmdValues gradients, RunResult &result) {
+  FailureOr<SpmdValues> norms = runFunction(update, std::move(gradients), false, true);
+  if (failed(norms))
+    return failure();
+  if (norms->empty())
+    return success();
+  Type type = update.getResultTypes()[0];
+  FailureOr<Placement> place =
+      placementOf(update, wholeIfMissing(update.getResultAttr(0, plan::kLayoutAttr), type), type);
+  if (failed(place))
+    return failure();
+  FailureOr<Tensor> norm = assembleWhole(update, *place, norms->front());
+  if (failed(norm))
+    return failure();
+  result.gradientNorms.push_back(norm->at(0));
+  return scaling.finishStep(module.getLoc(), step, norm->at(0));
+}
+
 FailureOr<RunResult> FunctionRunner::runSteps() {
   auto init = module.lookupSymbol<func::FuncOp>(train::kInitFunction);
   auto microbatch = module.lookupSymbol<func::FuncOp>(train::kMicrobatchFunction);
   auto update = module.lookupSymbol<func::FuncOp>(train::kUpdateFunction);
   if (!microbatch || !update)
     return module.emitError("needs the functions @microbatch and @update");
-  int64_t groupCount = groups.size(), total = inputs.microBatches;
-  if (total % groupCount)
-    return module.emitError() << groupCount << " groups cannot share " << total << " micro-batches: choose a multiple";
+  if (int64_t groupCount = groups.size(); inputs.microBatches % groupCount)
+    return module.emitError() << groupCount << " groups cannot share " << inputs.microBatches
+                              << " micro-batches: choose a multiple";
   if (init) {
     FailureOr<SpmdValues> values = runFunction(init, {}, false, false);
     if (failed(values))
@@ -422,77 +515,16 @@ FailureOr<RunResult> FunctionRunner::runSteps() {
   for (step = 0; step < inputs.options.steps; ++step) {
     if (inputs.options.keepsTrajectory)
       keepTrajectory(step, result);
-    SpmdValues sums;
-    for (int64_t i = 0; i < total / groupCount; ++i) {
-      FailureOr<SpmdValues> arguments = argumentsOf(microbatch, step * total + i * groupCount);
-      if (failed(arguments))
-        return failure();
-      FailureOr<SpmdValues> results = runFunction(microbatch, std::move(*arguments), true, false);
-      if (failed(results) || failed(accumulateLayouts(microbatch, update, *results)))
-        return failure();
-      if (i == 0) {
-        sums = std::move(*results);
-        continue;
-      }
-      for (auto [sum, value] : llvm::zip_equal(sums, *results))
-        for (auto [all, one] : llvm::zip_equal(sum, value))
-          for (int64_t e = 0; e < all.getElements(); ++e)
-            all.set(e, all.at(e) + one.at(e));
-    }
-
-    // The loss: shares of the groups, each made whole.
-    if (sums.empty())
-      return microbatch.emitError("must return the loss share and gradients");
-    LayoutAttr lossLayout =
-        wholeIfMissing(microbatch.getResultAttr(0, plan::kLayoutAttr), microbatch.getResultTypes()[0]);
-    FailureOr<Placement> lossPlace = placementOf(microbatch, lossLayout, microbatch.getResultTypes()[0]);
-    if (failed(lossPlace))
+    FailureOr<SpmdValues> sums = sumMicrobatches(microbatch, update);
+    if (failed(sums))
       return failure();
-    FailureOr<SmallVector<Tensor>> shares = assembleGroups(microbatch, *lossPlace, sums[0], groups);
-    if (failed(shares))
+    FailureOr<double> loss = sumOfShares(microbatch, sums->front());
+    if (failed(loss))
       return failure();
-    double loss = 0;
-    for (const Tensor &share : *shares)
-      loss += share.at(0);
-    result.losses.push_back(loss);
-
-    SpmdValues gradients;
-    for (unsigned n = 0; n < update.getNumArguments(); ++n) {
-      auto weight = update.getArgAttrOfType<FlatSymbolRefAttr>(n, train::kGradientAttr);
-      std::optional<unsigned> from;
-      for (unsigned r = 0; weight && r < microbatch.getNumResults(); ++r)
-        if (microbatch.getResultAttr(r, train::kGradientAttr) == weight)
-          from = r;
-      if (!from || !parameters.count(weight.getAttr()))
-        return update.emitError("argument ") << n << " is no gradient that @microbatch returns";
-      Type type = update.getArgumentTypes()[n];
-      FailureOr<Placement> place =
-          placementOf(update, wholeIfMissing(update.getArgAttr(n, plan::kLayoutAttr), type), type);
-      if (failed(place))
-        return failure();
-      FailureOr<Tensor> whole = assembleWhole(update, *place, sums[*from]);
-      if (failed(whole))
-        return failure();
-      StringRef name = parameters.find(weight.getAttr())->second.op.getLogicalName();
-      result.tensors["gradient." + std::to_string(step) + "." + name.str()] = scaling.unscale(std::move(*whole));
-      gradients.push_back(sums[*from]);
-    }
-    FailureOr<SpmdValues> norms = runFunction(update, std::move(gradients), false, true);
-    if (failed(norms))
+    result.losses.push_back(*loss);
+    FailureOr<SpmdValues> gradients = gradientsOf(microbatch, update, *sums, result);
+    if (failed(gradients) || failed(runUpdate(update, std::move(*gradients), result)))
       return failure();
-    if (!norms->empty()) {
-      FailureOr<Placement> place =
-          placementOf(update, wholeIfMissing(update.getResultAttr(0, plan::kLayoutAttr), update.getResultTypes()[0]),
-                      update.getResultTypes()[0]);
-      if (failed(place))
-        return failure();
-      FailureOr<Tensor> norm = assembleWhole(update, *place, norms->front());
-      if (failed(norm))
-        return failure();
-      result.gradientNorms.push_back(norm->at(0));
-      if (failed(scaling.finishStep(module.getLoc(), step, norm->at(0))))
-        return failure();
-    }
   }
   if (failed(evaluate(result)) || failed(dumpParameters(result)))
     return failure();
