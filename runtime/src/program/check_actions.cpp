@@ -1,6 +1,7 @@
 #include "check_job.h"
 
 #include "box.h"
+#include "expand_actions.h"
 
 #include <algorithm>
 #include <deque>
@@ -38,19 +39,9 @@ public:
     messages_ = &messages;
     for (const chunk_entry &row : p_.chunks)
       chunks_[row.chunk] = {row.slots, std::vector<std::int8_t>(static_cast<std::size_t>(per_rank_)), 0, 0};
-    for (std::int64_t i = 0; i < p_.actions.size; ++i) {
-      const action &row = p_.actions[i];
-      if (row.kind != action_kind::repeat) {
-        WINDLASS_TRY(follow(row, 0));
-        continue;
-      }
-      if (row.count < 1 || row.length < 1 || row.length >= p_.actions.size - i)
-        return wrong("the action table repeats past its end");
-      for (std::int32_t turn = 0; turn < row.count; ++turn)
-        for (std::int64_t k = i + 1; k <= i + row.length; ++k)
-          WINDLASS_TRY(follow(p_.actions[k], turn));
-      i += row.length;
-    }
+    if (!repeats_fit(p_.actions))
+      return wrong("the action table repeats past its end");
+    WINDLASS_TRY(expand_actions(p_.actions, [&](const action &row, std::int32_t turn) { return follow(row, turn); }));
     for (const auto &[number, chunk] : chunks_)
       if (chunk.reductions != 1 || chunk.updates != 1 ||
           std::any_of(chunk.done.begin(), chunk.done.end(), [](int each) { return each != 2; }))

@@ -1,5 +1,6 @@
 #include "trainer.h"
 
+#include "expand_actions.h"
 #include "program_files.h"
 #include "schedule.h"
 #include "signals.h"
@@ -187,18 +188,9 @@ status trainer::run_evaluation() {
 }
 
 status trainer::run_actions() {
-  for (std::int64_t i = 0; i < p_.actions.size; ++i) {
-    const action &what = p_.actions[i];
-    if (what.kind != action_kind::repeat) {
-      WINDLASS_TRY(run_action(what, what.micro_batch));
-      continue;
-    }
-    for (std::int32_t turn = 0; turn < what.count; ++turn)
-      for (const action *each = &what + 1; each <= &what + what.length; ++each)
-        WINDLASS_TRY(run_action(*each, each->micro_batch + static_cast<std::int64_t>(turn) * each->per_turn));
-    i += what.length;
-  }
-  return ok_status();
+  return expand_actions(p_.actions, [&](const action &what, std::int32_t turn) {
+    return run_action(what, what.micro_batch + static_cast<std::int64_t>(turn) * what.per_turn);
+  });
 }
 
 status trainer::count_labels(std::int64_t &all) {
