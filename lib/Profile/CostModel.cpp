@@ -1,6 +1,7 @@
 #include "windlass/Profile/CostModel.h"
 
 #include "Fits.h"
+#include "WorkKind.h"
 
 #include "windlass/Profile/Profile.h"
 
@@ -167,15 +168,15 @@ std::optional<Cost> CostModel::getHostCost(const std::string &key, const Operato
 }
 
 double CostModel::getAnalyticSeconds(const OperatorWork &work) const {
-  bool isAttention = llvm::StringRef(work.family).starts_with("attention");
-  bool isProduct = llvm::StringRef(work.family).starts_with("matmul");
+  WorkKind kind = getWorkKind(work.family);
   double peak = work.isNarrow                  ? narrowFlopsPerSecond
                 : work.family == kTf32Products ? tf32FlopsPerSecond
                                                : flopsPerSecond;
   double rate = peak * device.productShare;
-  double arithmetic = (work.flops + (isProduct ? device.productHalfFlops : 0)) / rate;
+  double arithmetic = (work.flops + (kind == WorkKind::product ? device.productHalfFlops : 0)) / rate;
   double traffic = work.bytes / (memoryBytesPerSecond * device.memoryShare);
-  return std::max(arithmetic, traffic) * (isAttention ? device.attentionFactor : 1) + device.launchSeconds;
+  return std::max(arithmetic, traffic) * (kind == WorkKind::attention ? device.attentionFactor : 1) +
+         device.launchSeconds;
 }
 
 double CostModel::getAnalyticSeconds(const CollectiveWork &work) const {

@@ -1,0 +1,24 @@
+#include "WorkKind.h"
+
+#include "llvm/ADT/StringMap.h"
+
+using namespace windlass;
+
+namespace {
+
+// The cells of Kernels.def that count FLOPs.
+constexpr WorkKind each(double) { return WorkKind::elements; }
+constexpr WorkKind updates(double) { return WorkKind::elements; }
+constexpr WorkKind product() { return WorkKind::product; }
+constexpr WorkKind attention(double, unsigned) { return WorkKind::attention; }
+
+} // namespace
+
+WorkKind windlass::getWorkKind(llvm::StringRef family) {
+  static const llvm::StringMap<WorkKind> kinds = {
+#define KERNEL(name, origin, operands, results, inPlace, accumulation, rows, flops, ...) {#name, flops},
+#include "windlass/Dialect/Sched/IR/Kernels.def"
+#undef KERNEL
+  };
+  return kinds.lookup(family.split('.').first);
+}
