@@ -6,15 +6,14 @@
 
 using namespace windlass::simulation;
 
-CallTable::CallTable(const Rank &rank, int64_t events, int64_t channels)
-    : rank(&rank), events(events), channels(channels) {
+CallTable::CallTable(const Rank &rank, int64_t events) : rank(&rank) {
   for (const Function &function : rank.functions)
     for (const Step &step : function.steps)
       streams = std::max(streams, streamOf(step) + 1);
-  size_t counters = 2 + events + 2 * channels;
+  size_t counters = 2 + events;
   for (const Function &function : rank.functions) {
     Counters &counts = ofFunction.emplace_back(counters, 0);
-    auto &own = ownBefore.emplace_back();
+    auto &records = recordsBefore.emplace_back();
     auto &issue = issueUpTo.emplace_back();
     auto &lists = byStream.emplace_back(streams);
     counts[callsCounter()] = 1;
@@ -22,10 +21,9 @@ CallTable::CallTable(const Rank &rank, int64_t events, int64_t channels)
       if (!isMark(step))
         counts[hostCounter()] += function.issuePicoseconds;
       issue.push_back(counts[hostCounter()]);
-      int64_t counter = counterOf(step);
-      own.push_back(counts[counter]);
-      if (step.kind != Step::Kind::Work && step.kind != Step::Kind::Wait)
-        ++counts[counter];
+      records.push_back(isMark(step) ? counts[recordsCounter(step.object)] : 0);
+      if (step.kind == Step::Kind::Record)
+        ++counts[recordsCounter(step.object)];
       lists[streamOf(step)].push_back(static_cast<int64_t>(index));
     }
   }
@@ -49,21 +47,6 @@ CallTable::CallTable(const Rank &rank, int64_t events, int64_t channels)
     iterations.push_back(std::move(sum));
   }
   segmentsBefore.push_back(std::move(before));
-}
-
-int64_t CallTable::counterOf(const Step &step) const {
-  switch (step.kind) {
-  case Step::Kind::Work:
-    return callsCounter();
-  case Step::Kind::Record:
-  case Step::Kind::Wait:
-    return recordsCounter(step.object);
-  case Step::Kind::Send:
-    return sendsCounter(step.object);
-  case Step::Kind::Receive:
-    return receivesCounter(step.object);
-  }
-  return callsCounter();
 }
 
 Position CallTable::settle(Position at) const {

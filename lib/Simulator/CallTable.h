@@ -19,8 +19,8 @@ using Counters = std::vector<int64_t>;
 
 class CallTable {
 public:
-  /// `events` and `channels` bound the objects that steps name.
-  CallTable(const Rank &rank, int64_t events, int64_t channels);
+  /// `events` bounds the events that steps name.
+  CallTable(const Rank &rank, int64_t events);
 
   int64_t getStreams() const { return streams; }
   /// Returns the step's stream; all steps of a serial rank are on stream 0.
@@ -46,28 +46,24 @@ public:
   int64_t callsCounter() const { return 0; }
   int64_t hostCounter() const { return 1; } ///< picoseconds that the host takes to issue
   int64_t recordsCounter(int64_t event) const { return 2 + event; }
-  int64_t sendsCounter(int64_t channel) const { return 2 + events + channel; }
-  int64_t receivesCounter(int64_t channel) const { return 2 + events + channels + channel; }
   int64_t countBeforeSegment(int64_t segment, int64_t counter) const { return segmentsBefore[segment][counter]; }
   /// Returns the counter's value over all calls before `at`.
   int64_t countBefore(const Position &at, int64_t counter) const;
   /// Returns the counter's value over one iteration of the segment.
   int64_t countOfIteration(int64_t segment, int64_t counter) const { return iterations[segment][counter]; }
-  /// Returns the value of the step's own counter before it in its function: records for a record or wait, sends for a
-  /// send, receives for a receive.
-  int64_t countInFunction(int64_t function, int64_t step) const { return ownBefore[function][step]; }
+  /// Returns how many records of its event stand before a record or wait in its function.
+  int64_t recordsInFunction(int64_t function, int64_t step) const { return recordsBefore[function][step]; }
   /// Returns the picoseconds of issue from the function's begin to this step's, itself included.
   int64_t issueInFunction(int64_t function, int64_t step) const { return issueUpTo[function][step]; }
 
 private:
   /// Moves from behind the last call of an iteration to the next one, and over segments that are empty.
   Position settle(Position at) const;
-  int64_t counterOf(const Step &step) const;
 
   const Rank *rank;
-  int64_t events, channels, streams = 0;
+  int64_t streams = 0;
   std::vector<Counters> ofFunction;
-  std::vector<std::vector<int64_t>> ownBefore, issueUpTo;
+  std::vector<std::vector<int64_t>> recordsBefore, issueUpTo;
   std::vector<std::vector<std::vector<int64_t>>> byStream; ///< function, stream
   std::vector<Counters> segmentsBefore, iterations;
   std::vector<std::vector<Counters>> callsBefore; ///< segment, call

@@ -97,11 +97,11 @@ llvm::Error Simulation::checkChannels() {
 void Simulation::start(int64_t rank, int64_t stream, const Step &step, const Channel *channel) {
   Activity activity{rank, stream, -1, -1, step.uses, now + step.picoseconds, static_cast<double>(step.picoseconds),
                     1,    now};
-  ranks[rank].streams[stream].begin(now);
+  ranks[rank].begin(stream, now);
   if (channel) {
     activity.partnerRank = channel->receiver;
     activity.partnerStream = channel->receiverStream;
-    ranks[channel->receiver].streams[channel->receiverStream].begin(now);
+    ranks[channel->receiver].begin(channel->receiverStream, now);
   }
   activities.push_back(activity);
 }
@@ -247,7 +247,7 @@ std::vector<int64_t> Simulation::makeKey() const {
 void Simulation::jump() {
   Snapshot present{makeKey(), now, {}};
   for (const RankState &rank : ranks)
-    present.progress.push_back(rank.getProgress());
+    present.progress.push_back(rank.getProgress(now));
   for (const Snapshot &past : snapshots) {
     if (past.key != present.key || past.time == now)
       continue;
@@ -257,7 +257,7 @@ void Simulation::jump() {
     if (times <= 0 || times == kNever)
       continue;
     for (auto [rank, before] : llvm::zip_equal(ranks, past.progress))
-      rank.jump(before, times, period);
+      rank.jump(before, times, period, now);
     for (Activity &activity : activities) {
       activity.end += times * period;
       activity.since += times * period;
@@ -285,7 +285,7 @@ llvm::Expected<Result> Simulation::run() {
   if (llvm::Error error = checkChannels())
     return std::move(error);
   for (auto [index, rank] : llvm::enumerate(problem.ranks)) {
-    ranks.emplace_back(rank, static_cast<int64_t>(index), events, channelCount, visit);
+    ranks.emplace_back(rank, static_cast<int64_t>(index), events, visit);
     for (size_t stream = 0; stream < ranks.back().streams.size(); ++stream)
       ready.emplace_back(index, stream);
   }
@@ -322,6 +322,7 @@ llvm::Expected<Result> Simulation::run() {
       return describeDeadlock();
     result.picoseconds = std::max({result.picoseconds, rank.getEnd(), rank.getHostEnd()});
     result.totals.push_back(rank.totals);
+    result.busyPicoseconds.push_back(rank.getBusy(now));
   }
   return result;
 }

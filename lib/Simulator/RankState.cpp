@@ -7,9 +7,8 @@
 
 using namespace windlass::simulation;
 
-RankState::RankState(const Rank &rank, int64_t index, int64_t events, int64_t channels,
-                     const std::function<void(const Span &)> &visit)
-    : totals(rank.functions.size()), table(rank, events, channels), index(index), visit(visit), reached(events),
+RankState::RankState(const Rank &rank, int64_t index, int64_t events, const std::function<void(const Span &)> &visit)
+    : totals(rank.functions.size()), table(rank, events), index(index), visit(visit), reached(events),
       front(table.begin()), last{static_cast<int64_t>(rank.segments.size()), 0, 0} {
   streams.resize(table.getStreams());
   for (auto [s, stream] : llvm::enumerate(streams)) {
@@ -26,7 +25,7 @@ int64_t RankState::issueTime(const StreamState &stream) const {
 
 void RankState::record(const StreamState &stream, const Step &step) {
   int64_t number = table.countBefore(stream.at, table.recordsCounter(step.object)) +
-                   table.countInFunction(table.functionAt(stream.at), getStepIndex(stream));
+                   table.recordsInFunction(table.functionAt(stream.at), getStepIndex(stream));
   Reached &its = reached[step.object];
   its.others.insert(number);
   while (!its.others.empty() && *its.others.begin() == its.all) {
@@ -37,9 +36,16 @@ void RankState::record(const StreamState &stream, const Step &step) {
 
 bool RankState::isReached(const StreamState &stream, const Step &step) const {
   int64_t number = table.countBefore(stream.at, table.recordsCounter(step.object)) +
-                   table.countInFunction(table.functionAt(stream.at), getStepIndex(stream)) - 1;
+                   table.recordsInFunction(table.functionAt(stream.at), getStepIndex(stream)) - 1 - step.skips;
   const Reached &its = reached[step.object];
   return number < its.all || its.others.count(number) != 0;
+}
+
+void RankState::begin(int64_t stream, int64_t now) {
+  streams[stream].status = StreamState::Status::Running;
+  streams[stream].time = now;
+  if (running++ == 0)
+    busySince = now;
 }
 
 void RankState::complete(int64_t stream, int64_t begin, int64_t end) {
@@ -48,6 +54,8 @@ void RankState::complete(int64_t stream, int64_t begin, int64_t end) {
   Completion &call = completions[callsBefore(its.at)];
   ++call.done;
   if (!isMark(getStep(its))) {
+    if (--running == 0)
+      busy += static_cast<double>(end - busySince);
     call.end = std::max(call.end, end);
     if (visit) {
       call.spans.resize(table.getStepCount(function), {-1, 0});
@@ -143,7 +151,9 @@ int64_t RankState::countJumps(const Progress &before, int64_t period, int64_t no
   return std::min(most, (table.getIterations(front.segment) - 1 - furthest) / iterations);
 }
 
-void RankState::jump(const Progress &before, int64_t times, int64_t period) {
+void RankState::jump(const Progress &before, int64_t times, int64_t period, int64_t now) {
+  busy = getBusy(now) + static_cast<double>(times) * (getBusy(now) - before.busy);
+  busySince = now + times * period;
   if (table.isEnd(front) || front.iteration == before.front.iteration)
     return;
   int64_t iterations = times * (front.iteration - before.front.iteration), time = times * period;

@@ -23,17 +23,11 @@ struct StreamState {
   /// The number of the next step among those of the function that are on this stream.
   int64_t next = 0;
   int64_t time = 0;
-
-  void begin(int64_t now) {
-    status = Status::Running;
-    time = now;
-  }
 };
 
 class RankState {
 public:
-  RankState(const Rank &rank, int64_t index, int64_t events, int64_t channels,
-            const std::function<void(const Span &)> &visit);
+  RankState(const Rank &rank, int64_t index, int64_t events, const std::function<void(const Span &)> &visit);
   RankState(const RankState &) = delete;
 
   std::vector<StreamState> streams;
@@ -49,9 +43,11 @@ public:
   void hasWaitedForHost() { ++hostWaits; }
 
   void record(const StreamState &stream, const Step &step);
-  /// Returns whether the last record before a wait has been reached; true where there is none.
+  /// Returns whether the record that a wait names has been reached; true where there is none.
   bool isReached(const StreamState &stream, const Step &step) const;
 
+  /// Begins work or a transfer on the stream.
+  void begin(int64_t stream, int64_t now);
   /// Completes the stream's step: the stream goes on to its next one.
   void complete(int64_t stream, int64_t begin, int64_t end);
   /// Accounts for calls of which all steps are done. Returns whether one of them ends an iteration that is not the
@@ -68,15 +64,18 @@ public:
     Position front;
     int64_t hostWaits = 0;
     std::vector<FunctionTotal> totals;
+    double busy = 0;
   };
-  Progress getProgress() const { return {front, hostWaits, totals}; }
+  Progress getProgress(int64_t now) const { return {front, hostWaits, totals, getBusy(now)}; }
+  /// Returns the picoseconds until `now` for which the rank has run something.
+  double getBusy(int64_t now) const { return busy + static_cast<double>(running > 0 ? now - busySince : 0); }
   /// Adds to `key` what decides how the rank goes on, besides its first call that is not done and the time.
   void addKey(std::vector<int64_t> &key, int64_t now) const;
   /// Returns how often the progress since `before`, made in `period`, can be skipped; the largest number where there is
   /// no bound.
   int64_t countJumps(const Progress &before, int64_t period, int64_t now) const;
-  /// Skips `times` times the progress that was made since `before` in `period`.
-  void jump(const Progress &before, int64_t times, int64_t period);
+  /// Skips `times` times the progress that was made since `before` in `period`, which ends `now`.
+  void jump(const Progress &before, int64_t times, int64_t period, int64_t now);
 
 private:
   /// The records of an event that have been reached: all below `all`, and those of `others`.
@@ -102,6 +101,9 @@ private:
   std::map<int64_t, Completion> completions; ///< by how many calls stand before
   Position front, last;
   int64_t end = 0, hostWaits = 0;
+  /// The number of streams that run something, and since when there has been one; `busy` is the time before that.
+  int64_t running = 0, busySince = 0;
+  double busy = 0;
 };
 
 } // namespace windlass::simulation

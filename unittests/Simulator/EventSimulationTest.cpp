@@ -15,7 +15,7 @@ Step work(int64_t stream, int64_t picoseconds, int64_t uses = -1) {
   return {Step::Kind::Work, stream, 0, picoseconds, uses};
 }
 Step record(int64_t stream, int64_t event) { return {Step::Kind::Record, stream, event}; }
-Step wait(int64_t stream, int64_t event) { return {Step::Kind::Wait, stream, event}; }
+Step wait(int64_t stream, int64_t event, int64_t skips = 0) { return {Step::Kind::Wait, stream, event, 0, -1, skips}; }
 Step send(int64_t stream, int64_t channel, int64_t picoseconds, int64_t uses = -1) {
   return {Step::Kind::Send, stream, channel, picoseconds, uses};
 }
@@ -34,9 +34,10 @@ std::string errorOf(const Problem &problem) {
   return result ? "" : llvm::toString(result.takeError());
 }
 
-/// The end of a rank's step in the order of the text, in which each stream, event and the host is one number.
+/// The end of a rank's step in the order of the text, in which each stream, each record and the host is one number.
 int64_t replay(const Rank &rank) {
-  std::map<int64_t, int64_t> streams, events;
+  std::map<int64_t, int64_t> streams;
+  std::map<int64_t, std::vector<int64_t>> events;
   int64_t host = 0, end = 0;
   for (const Segment &segment : rank.segments)
     for (int64_t i = 0; i < segment.count; ++i)
@@ -44,9 +45,11 @@ int64_t replay(const Rank &rank) {
         for (const Step &step : rank.functions[function].steps) {
           int64_t &time = streams[step.stream];
           if (step.kind == Step::Kind::Record) {
-            events[step.object] = time;
+            events[step.object].push_back(time);
           } else if (step.kind == Step::Kind::Wait) {
-            time = std::max(time, events[step.object]);
+            const std::vector<int64_t> &records = events[step.object];
+            if (int64_t number = static_cast<int64_t>(records.size()) - 1 - step.skips; number >= 0)
+              time = std::max(time, records[number]);
           } else {
             host += rank.functions[function].issuePicoseconds;
             time = std::max({time, host, rank.isSerial ? end : 0}) + step.picoseconds;
@@ -70,7 +73,7 @@ Rank drawRank(std::mt19937 &random) {
         function.steps.push_back(record(stream, draw(0, 3)));
         break;
       case 1:
-        function.steps.push_back(wait(stream, draw(0, 3)));
+        function.steps.push_back(wait(stream, draw(0, 3), draw(0, 2) == 0 ? draw(1, 4) : 0));
         break;
       default:
         function.steps.push_back(work(stream, draw(0, 9)));
@@ -87,6 +90,18 @@ Rank drawRank(std::mt19937 &random) {
     rank.segments.push_back(segment);
   }
   return rank;
+}
+
+/// The segments of a problem, call by call.
+Problem unroll(Problem problem) {
+  for (Rank &rank : problem.ranks) {
+    Segment all;
+    for (const Segment &segment : rank.segments)
+      for (int64_t i = 0; i < segment.count; ++i)
+        all.calls.insert(all.calls.end(), segment.calls.begin(), segment.calls.end());
+    rank.segments = {all};
+  }
+  return problem;
 }
 
 TEST(EventSimulation, EqualsAReplayInTheOrderOfTheText) {
@@ -118,6 +133,17 @@ TEST(EventSimulation, TotalsAddUpToTheStep) {
       elapsed += total.elapsedPicoseconds;
     }
     EXPECT_EQ(elapsed, static_cast<double>(result.picoseconds)) << "draw " << i;
+    // A rank is busy where the spans are, once where they overlap.
+    std::vector<std::pair<int64_t, int64_t>> spans;
+    run(unroll(problem),
+        [&](const Span &span) { spans.emplace_back(span.beginPicoseconds, span.beginPicoseconds + span.picoseconds); });
+    llvm::sort(spans);
+    int64_t busy = 0, covered = 0;
+    for (auto [begin, end] : spans) {
+      busy += std::max<int64_t>(0, end - std::max(begin, covered));
+      covered = std::max(covered, end);
+    }
+    EXPECT_EQ(result.busyPicoseconds, std::vector<double>{static_cast<double>(busy)}) << "draw " << i;
     // What is left out is not seen; what is seen comes in the order of the text.
     for (Segment &segment : rank.segments)
       segment.count = 1;
@@ -168,18 +194,6 @@ TEST(EventSimulation, OneForwardOneBackward) {
     }
 }
 
-/// The segments of a problem, call by call.
-Problem unroll(Problem problem) {
-  for (Rank &rank : problem.ranks) {
-    Segment all;
-    for (const Segment &segment : rank.segments)
-      for (int64_t i = 0; i < segment.count; ++i)
-        all.calls.insert(all.calls.end(), segment.calls.begin(), segment.calls.end());
-    rank.segments = {all};
-  }
-  return problem;
-}
-
 TEST(EventSimulation, IterationsThatAreLeftOutChangeNothing) {
   std::mt19937 random(9);
   auto draw = [&](int64_t low, int64_t high) { return std::uniform_int_distribution<int64_t>(low, high)(random); };
@@ -200,6 +214,7 @@ TEST(EventSimulation, IterationsThatAreLeftOutChangeNothing) {
           step.uses = step.kind == Step::Kind::Send ? 0 : -1;
     Result left = run(problem), all = run(unroll(problem));
     EXPECT_EQ(left.picoseconds, all.picoseconds) << "draw " << i;
+    EXPECT_EQ(left.busyPicoseconds, all.busyPicoseconds) << "draw " << i;
     for (auto [few, many] : llvm::zip_equal(left.totals, all.totals))
       for (auto [one, other] : llvm::zip_equal(few, many)) {
         EXPECT_EQ(one.runs, other.runs) << "draw " << i;

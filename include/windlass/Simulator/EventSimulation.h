@@ -22,7 +22,7 @@ struct Step {
   enum class Kind {
     Work,   ///< a kernel, a copy or a collective, which all members reach together
     Record, ///< marks the point that the stream has reached
-    Wait,   ///< holds the stream until the event's last record before it, in the order of the text, has been reached
+    Wait,   ///< holds the stream until a record of the event before it, in the order of the text, has been reached
     Send,   ///< begins when a rank is at the receive of the same number of the channel, and ends with it
     Receive
   };
@@ -34,6 +34,9 @@ struct Step {
   int64_t picoseconds = 0;
   /// What work or a send uses, as an index into `Problem::uses`; -1 where it shares nothing.
   int64_t uses = -1;
+  /// How many of the event's records right before a wait it skips: with 0 it waits for the last one. Where there is no
+  /// such record, it does not hold the stream.
+  int64_t skips = 0;
 };
 
 /// What a host issues in order, without waiting: the n-th work, send or receive of a step's text begins no earlier than
@@ -76,6 +79,8 @@ struct Result {
   int64_t picoseconds = 0;
   /// The totals of each function of each rank.
   std::vector<std::vector<FunctionTotal>> totals;
+  /// The picoseconds for which each rank runs work or a transfer on at least one stream.
+  std::vector<double> busyPicoseconds;
 };
 
 /// A work or a send that has ended.
@@ -86,9 +91,8 @@ struct Span {
 
 /// Runs all ranks from time 0. Iterations of segments are replayed until the state of all ranks repeats; the rest
 /// follows from that, so the time taken does not grow with the counts. `visit`, where given, sees what is replayed: of
-/// each rank the calls in their order, of each the steps in theirs. A wait before the first record of its event does
-/// not hold its stream. Fails with what holds the ranks where they wait for each other, and where a channel has two
-/// senders or two receivers.
+/// each rank the calls in their order, of each the steps in theirs. Fails with what holds the ranks where they wait for
+/// each other, and where a channel has two senders or two receivers.
 llvm::Expected<Result> simulate(const Problem &problem, const std::function<void(const Span &)> &visit = {});
 
 } // namespace windlass::simulation
