@@ -61,7 +61,8 @@ CollectiveWork CollectiveWork::ofRing(std::string kind, int64_t members, double 
   return work;
 }
 
-CostModel::CostModel(const Cluster &cluster, const Profile *profile, const std::string &precision) : profile(profile) {
+CostModel::CostModel(const Cluster &cluster, const Profile *profile, const std::string &precision)
+    : deviceOrder(cluster.deviceOrder), profile(profile) {
   bool isCpu = cluster.getBackend() == "cpu";
   overlaps = !isCpu;
   sharesHostMemory = isCpu;
@@ -150,6 +151,19 @@ Cost CostModel::getCost(const CollectiveWork &work) const {
     if (std::optional<Cost> cost = collectiveFits->find(work))
       return *cost;
   return {toPicoseconds(getAnalyticSeconds(work))};
+}
+
+Cost CostModel::getMessageCost(int64_t from, int64_t to, double bytes) const {
+  auto getDevice = [&](int64_t rank) {
+    return rank < static_cast<int64_t>(deviceOrder.size()) ? deviceOrder[rank] : rank;
+  };
+  CollectiveWork work = CollectiveWork::ofRing("permute", 2, bytes);
+  for (const Tier &tier : tiers) {
+    work.span = tier.devices;
+    if (getDevice(from) / tier.devices == getDevice(to) / tier.devices)
+      break;
+  }
+  return getCost(work);
 }
 
 std::optional<Cost> CostModel::getCopyCost(double bytes) const {

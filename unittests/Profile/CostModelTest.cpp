@@ -102,6 +102,28 @@ TEST(CostModelTest, CollectivesCostTheirMessagesAndBytesOnTheSlowestTier) {
   EXPECT_TRUE(costs.getAssumptions().empty());
 }
 
+TEST(CostModelTest, MessagesCostTheLinksBetweenTwoDevices) {
+  Cluster cluster = makeCluster();
+  CostModel costs(cluster);
+  EXPECT_EQ(costs.getMessageCost(0, 3, 1e6).picoseconds, 1'000'000 + 100'000'000);
+  // Neighbours on two hosts.
+  EXPECT_EQ(costs.getMessageCost(3, 4, 1e6).picoseconds, 20'000'000 + 1'000'000'000);
+  EXPECT_EQ(costs.getMessageCost(4, 3, 1e6).picoseconds, costs.getMessageCost(3, 4, 1e6).picoseconds);
+  // An empty message has the latency.
+  EXPECT_EQ(costs.getMessageCost(0, 1, 0).picoseconds, 1'000'000);
+  cluster.deviceOrder = {0, 4, 1, 5, 2, 6, 3, 7};
+  CostModel reordered(cluster);
+  EXPECT_EQ(reordered.getMessageCost(0, 1, 1e6).picoseconds, costs.getMessageCost(0, 4, 1e6).picoseconds);
+  EXPECT_EQ(reordered.getMessageCost(0, 2, 1e6).picoseconds, costs.getMessageCost(0, 1, 1e6).picoseconds);
+  // What was measured within a host says nothing about two.
+  Profile profile;
+  profile.cluster = makeCluster();
+  profile.collectives[{"permute", 2, 1'000'000}] = {5e-3, 0, 5};
+  CostModel measured(profile.cluster, &profile);
+  EXPECT_EQ(measured.getMessageCost(0, 3, 1e6).picoseconds, 5'000'000'000);
+  EXPECT_EQ(measured.getMessageCost(3, 4, 1e6).picoseconds, costs.getMessageCost(3, 4, 1e6).picoseconds);
+}
+
 TEST(CostModelTest, WhatIsNotKnownIsAssumedAndSaid) {
   Cluster cluster = makeCluster();
   cluster.deviceTypes["d"].peakFlopsPerSecond.clear();

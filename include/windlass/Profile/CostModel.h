@@ -81,6 +81,9 @@ public:
   Cost getCost(const std::string &key, const OperatorWork &work) const;
   Cost getCost(const OperatorWork &work) const;
   Cost getCost(const CollectiveWork &work) const;
+  /// Returns the cost of a message of `bytes` from a rank to another one, which is that of a permutation of the two:
+  /// as a profile measured it where one host has both, and else latency + bytes / bandwidth of the tiers between them.
+  Cost getMessageCost(int64_t from, int64_t to, double bytes) const;
   /// Returns the cost of a copy of `bytes` between the memory of a device and pinned memory of its host: a launch, the
   /// link's latency, and bytes over the link's rate; where both are one memory, the cost of a copy in it. Returns
   /// nothing where the cluster does not state the link's rate.
@@ -122,6 +125,8 @@ private:
   DeviceModel device;
   CostSource deviceSource = CostSource::Analytic;
   std::vector<Tier> tiers;
+  /// The device of each rank; empty where it is the rank's own number.
+  std::vector<int64_t> deviceOrder;
   std::vector<std::string> assumptions;
   const Profile *profile;
   std::unique_ptr<OperatorFits> operatorFits;
