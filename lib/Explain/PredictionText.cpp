@@ -1,5 +1,6 @@
 #include "windlass/Explain/PredictionText.h"
 
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace windlass;
@@ -17,6 +18,22 @@ static bool isCalibrated(const StepPrediction &prediction) {
     sum += seconds;
   // Sums of the same numbers in another order may differ in their last digits.
   return prediction.uncalibratedSeconds < sum * (1 - 1e-9);
+}
+
+/// Returns a line for each window, the first of which begins with `title`.
+static std::string windowsText(llvm::ArrayRef<StepWindow> windows, llvm::StringRef title) {
+  std::string text;
+  for (const StepWindow &window : windows) {
+    text += llvm::formatv("{0,-11}", &window == windows.begin() ? title : "").str();
+    text += window.name + " " + secondsText(window.seconds);
+    const char *separator = ": ";
+    for (const auto &[stream, busy] : window.busySeconds) {
+      text += separator + stream + " " + secondsText(busy);
+      separator = ", ";
+    }
+    text += "\n";
+  }
+  return text;
 }
 
 std::string windlass::timeText(const StepPrediction &prediction) {
@@ -37,19 +54,18 @@ std::string windlass::timeText(const StepPrediction &prediction) {
     separator = ", ";
   }
   text += "\n";
-  for (const StepWindow &window : prediction.windows) {
-    text += &window == &prediction.windows.front() ? "windows    " : "           ";
-    text += window.name + " " + secondsText(window.seconds);
-    separator = ": ";
-    for (const auto &[stream, busy] : window.busySeconds) {
-      text += separator + stream + " " + secondsText(busy);
-      separator = ", ";
-    }
-    text += "\n";
+  bool hasOne = prediction.positions.size() == 1;
+  for (auto [number, position] : llvm::enumerate(prediction.positions)) {
+    if (!hasOne)
+      text += llvm::formatv("position {0} busy {1}, idle {2:f1} % of the step\n", number,
+                            secondsText(position.busySeconds), 100 * position.bubbleShare);
+    text += windowsText(position.windows, hasOne ? "windows" : "");
   }
-  auto [stream, busy] = prediction.getBusiestStream();
-  if (busy > 0)
-    text += llvm::formatv("bottleneck {0}, busy {1:f1} % of the step\n", stream, 100 * busy / prediction.seconds);
+  BusiestStream busiest = prediction.getBusiestStream();
+  if (busiest.seconds > 0)
+    text += llvm::formatv("bottleneck {0}{1}, busy {2:f1} % of the step\n", busiest.name,
+                          hasOne ? "" : " of position " + std::to_string(busiest.position),
+                          100 * busiest.seconds / prediction.seconds);
   return text;
 }
 
@@ -66,16 +82,31 @@ void windlass::writePrediction(llvm::json::OStream &json, const StepPrediction &
     for (const auto &[family, seconds] : prediction.byFamily)
       json.attribute(family, seconds);
   });
-  json.attributeArray("windows", [&] {
-    for (const StepWindow &window : prediction.windows)
+  json.attributeArray("positions", [&] {
+    for (const PositionPrediction &position : prediction.positions)
       json.object([&] {
-        json.attribute("name", window.name);
-        json.attribute("seconds", window.seconds);
-        json.attributeObject("busy_seconds", [&] {
-          for (const auto &[stream, busy] : window.busySeconds)
+        json.attribute("busy_seconds", position.busySeconds);
+        json.attribute("bubble_share", position.bubbleShare);
+        json.attributeObject("stream_busy_seconds", [&] {
+          for (const auto &[stream, busy] : position.streams)
             json.attribute(stream, busy);
         });
       });
   });
-  json.attribute("bottleneck", prediction.getBusiestStream().first);
+  json.attributeArray("windows", [&] {
+    for (auto [number, position] : llvm::enumerate(prediction.positions))
+      for (const StepWindow &window : position.windows)
+        json.object([&, position = static_cast<int64_t>(number)] {
+          json.attribute("position", position);
+          json.attribute("name", window.name);
+          json.attribute("seconds", window.seconds);
+          json.attributeObject("busy_seconds", [&] {
+            for (const auto &[stream, busy] : window.busySeconds)
+              json.attribute(stream, busy);
+          });
+        });
+  });
+  BusiestStream busiest = prediction.getBusiestStream();
+  json.attribute("bottleneck", busiest.name);
+  json.attribute("bottleneck_position", busiest.position);
 }

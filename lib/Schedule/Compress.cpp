@@ -1,6 +1,5 @@
+#include "windlass/Schedule/FindRepeat.h"
 #include "windlass/Schedule/Schedule.h"
-
-#include "FindRepeat.h"
 
 #include <map>
 #include <tuple>

@@ -116,7 +116,8 @@ void RankState::addKey(std::vector<int64_t> &key, int64_t now) const {
   for (const auto &[number, completion] : completions) {
     key.push_back(number < behind ? number - calls : number);
     key.push_back(completion.done);
-    key.push_back(completion.end - now);
+    // Ends before that of the calls in front change nothing.
+    key.push_back(std::max(completion.end, end) - now);
   }
   for (auto [event, its] : llvm::enumerate(reached)) {
     int64_t counter = table.recordsCounter(static_cast<int64_t>(event));

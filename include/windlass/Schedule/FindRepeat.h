@@ -1,6 +1,6 @@
-// Where rows of a table repeat.
-#ifndef WINDLASS_LIB_SCHEDULE_FINDREPEAT_H
-#define WINDLASS_LIB_SCHEDULE_FINDREPEAT_H
+// Where rows of a table repeat. Plain C++, no IR.
+#ifndef WINDLASS_SCHEDULE_FINDREPEAT_H
+#define WINDLASS_SCHEDULE_FINDREPEAT_H
 
 #include <algorithm>
 #include <cstddef>

@@ -1,0 +1,216 @@
+#include "PositionBuilder.h"
+
+#include "windlass/Dialect/Plan/Transforms/ReshardPlan.h"
+#include "windlass/Dialect/Sched/IR/Programs.h"
+#include "windlass/Dialect/Sched/IR/Schedules.h"
+#include "windlass/Schedule/FindRepeat.h"
+#include "windlass/Support/TensorBytes.h"
+
+#include <algorithm>
+
+using namespace mlir;
+using namespace windlass;
+using schedule::ActionKind;
+using StepKind = simulation::Step::Kind;
+
+namespace {
+
+/// The most calls in a row that are folded into one segment; longer rows are repeated piece by piece.
+constexpr size_t kMostFolded = 64;
+
+/// Takes a memref or a ranked tensor.
+double getBytes(Type type) {
+  auto shaped = llvm::cast<ShapedType>(type);
+  return static_cast<double>(shaped.getNumElements() * getElementBytes(shaped.getElementType()));
+}
+
+/// Returns the first number behind those of the program's own events.
+int64_t countEvents(sched::ProgramOp program) {
+  int64_t count = 0;
+  program.walk([&](Operation *op) {
+    if (auto record = llvm::dyn_cast<sched::RecordOp>(op))
+      count = std::max(count, static_cast<int64_t>(record.getEvent()) + 1);
+    else if (auto wait = llvm::dyn_cast<sched::WaitOp>(op))
+      count = std::max(count, static_cast<int64_t>(wait.getEvent()) + 1);
+  });
+  return count;
+}
+
+} // namespace
+
+JobPositions::JobPositions(ArrayRef<sched::ProgramOp> programs, const CostModel &costs)
+    : programs(programs), costs(costs) {
+  for (sched::ProgramOp program : programs)
+    firstRanks.push_back(firstRanks.back() + program.getMesh().getRanks());
+}
+
+Cost JobPositions::getMessageCost(int64_t from, int64_t to, double bytes) const {
+  Cost slowest;
+  for (int64_t rank = 0; rank < getRanks(from); ++rank) {
+    Cost cost = costs.getMessageCost(firstRanks[from] + rank, firstRanks[to] + rank, bytes);
+    if (rank == 0 || cost.picoseconds > slowest.picoseconds)
+      slowest = cost;
+  }
+  return slowest;
+}
+
+PositionBuilder::PositionBuilder(JobPositions &job, int64_t position, const CostModel &costs)
+    : job(job), position(position), program(job.getProgram(position)), costs(costs), keys(program), streams(program),
+      events(countEvents(program)) {
+  for (auto communicator : program.getOps<sched::CommunicatorOp>())
+    communicators[communicator.getName()] = communicator;
+  rank.isSerial = !costs.overlapsCollectives();
+}
+
+LogicalResult PositionBuilder::build(ArrayRef<schedule::Action> actions) {
+  if (failed(findPeers(actions)))
+    return failure();
+  std::vector<int64_t> calls;
+  for (const schedule::Action &action : actions)
+    calls.push_back(getFunction(action));
+  addSegments(calls);
+  return success(!hasUnknownCost);
+}
+
+LogicalResult PositionBuilder::findPeers(ArrayRef<schedule::Action> actions) {
+  for (const schedule::Action &action : actions)
+    if (schedule::isTransfer(action.kind))
+      peers.push_back(action.peer);
+  llvm::sort(peers);
+  peers.erase(std::unique(peers.begin(), peers.end()), peers.end());
+  if (!peers.empty() && !streams.getCompute())
+    return program.emitError("cannot be simulated: exchanges messages, but has no stream of kind compute");
+  for (int64_t peer : peers)
+    if (job.getRanks(peer) != job.getRanks(position))
+      return program.emitError("cannot be simulated: has ")
+             << job.getRanks(position) << " ranks, but position " << peer << ", with which it exchanges messages, has "
+             << job.getRanks(peer);
+  return success();
+}
+
+int64_t PositionBuilder::getPeerStream(int64_t peer) const {
+  return streams.size() + (llvm::lower_bound(peers, peer) - peers.begin());
+}
+
+std::string PositionBuilder::getShownName(int64_t stream) const {
+  return stream < streams.size() ? streams.getShownName(stream)
+                                 : "peer " + std::to_string(peers[stream - streams.size()]);
+}
+
+void PositionBuilder::addSegments(ArrayRef<int64_t> calls) {
+  for (size_t begin = 0; begin < calls.size();) {
+    schedule::Repeat found = schedule::findRepeat(
+        begin, calls.size(), [&](size_t i, size_t period) { return calls[i] == calls[i - period]; });
+    bool repeats = found.turns > 1;
+    if (repeats || rank.segments.empty() || rank.segments.back().count != 1 ||
+        rank.segments.back().calls.size() >= kMostFolded)
+      rank.segments.emplace_back();
+    simulation::Segment &segment = rank.segments.back();
+    segment.count = static_cast<int64_t>(found.turns);
+    llvm::append_range(segment.calls, calls.slice(begin, found.period));
+    begin += found.period * found.turns;
+  }
+}
+
+int64_t PositionBuilder::getFunction(const schedule::Action &action) {
+  SlotEvents::Waits waits = peers.empty() ? SlotEvents::Waits() : events.follow(action);
+  // Only what commands do depends on whether an action is the first; only backwards differ where they are the last.
+  bool isFirst = action.isFirst && !schedule::isTransfer(action.kind);
+  bool isLast = action.isLast && action.kind == ActionKind::Backward;
+  FunctionKey key{schedule::getName(action.kind).str(), isFirst, isLast, action.chunk, action.peerChunk, waits};
+  auto [found, isNew] = indices.try_emplace(std::move(key), static_cast<int64_t>(functions.size()));
+  if (isNew) {
+    functions.push_back({action.kind, isLast, {}});
+    rank.functions.push_back({{}, costs.getIssuePicoseconds(action.kind == ActionKind::Update)});
+    addFunction(action, waits);
+  }
+  return found->second;
+}
+
+void PositionBuilder::addFunction(const schedule::Action &action, const SlotEvents::Waits &waits) {
+  bool isTransfer = schedule::isTransfer(action.kind);
+  std::optional<sched::StepRole> role = sched::getRole(action.kind);
+  bool usesSlot =
+      !peers.empty() && (isTransfer || role == sched::StepRole::forward || role == sched::StepRole::backward);
+  int64_t stream = isTransfer ? getPeerStream(action.peer) : usesSlot ? *streams.getCompute() : -1;
+  for (auto [event, skips] : waits)
+    addStep({StepKind::Wait, stream, event, 0, -1, skips});
+  if (isTransfer)
+    addMessages(action);
+  else if (auto function = role ? sched::getStepFunction(program, *role, action.chunk) : func::FuncOp())
+    for (Operation &op : function.getBody().front())
+      if (sched::runsIn(&op, functions.back().isLast))
+        addStep(&op, !action.isFirst);
+  if (usesSlot)
+    addStep({StepKind::Record, stream,
+             isTransfer ? events.getMoved(action.chunk, action.peer) : events.getComputed(action.chunk)});
+}
+
+void PositionBuilder::addMessages(const schedule::Action &action) {
+  bool sends = action.kind == ActionKind::Send;
+  int64_t from = sends ? position : action.peer, to = sends ? action.peer : position;
+  simulation::Step step = {sends ? StepKind::Send : StepKind::Receive, getPeerStream(action.peer),
+                           job.getChannel(from, to)};
+  for (sched::ResourceOp tensor :
+       sched::getBorder(program, sends ? sched::ResourceKind::sent : sched::ResourceKind::received, action.chunk,
+                        action.peerChunk)) {
+    double bytes = getBytes(tensor.getType());
+    addStep(step, {tensor, job.getMessageCost(from, to, bytes), {schedule::getName(action.kind).str(), 0, bytes, 2}});
+  }
+}
+
+void PositionBuilder::addStep(simulation::Step step, Command command) {
+  step.picoseconds = command.cost.picoseconds;
+  rank.functions.back().steps.push_back(step);
+  functions.back().commands.push_back(std::move(command));
+}
+
+void PositionBuilder::addStep(Operation *op, bool isLater) {
+  if (auto record = llvm::dyn_cast<sched::RecordOp>(op))
+    addStep({StepKind::Record, streams.getNumber(op), static_cast<int64_t>(record.getEvent())});
+  else if (auto wait = llvm::dyn_cast<sched::WaitOp>(op))
+    addStep({StepKind::Wait, streams.getNumber(op), static_cast<int64_t>(wait.getEvent())});
+  else if (auto collective = llvm::dyn_cast<sched::LaunchCollectiveOp>(op))
+    addCollective(collective);
+  else if (llvm::isa<sched::LaunchOp, sched::LaunchMapOp>(op))
+    addLaunch(op, isLater);
+}
+
+void PositionBuilder::addCollective(sched::LaunchCollectiveOp collective) {
+  sched::CommunicatorOp communicator = communicators.lookup(collective.getCommunicator());
+  SmallVector<StringAttr> axes;
+  for (Attribute axis : communicator.getAxes())
+    axes.push_back(llvm::cast<StringAttr>(axis));
+  plan::AxesSpan group = plan::getSpan(program.getMesh(), axes);
+  double bytes = std::max(getBytes(collective.getIn().getType()), getBytes(collective.getOut().getType()));
+  std::string kind = sched::stringifyCollectiveKind(collective.getKind()).str();
+  CollectiveWork work = CollectiveWork::ofRing(kind, group.members, bytes);
+  work.span = group.span;
+  addStep({StepKind::Work, streams.getNumber(collective)},
+          {collective, costs.getCost(work), {kind, 0, bytes, group.members}});
+}
+
+void PositionBuilder::addLaunch(Operation *op, bool isLater) {
+  int64_t number = streams.getNumber(op);
+  sched::StreamKind kind = streams.getKind(number);
+  simulation::Step step = {StepKind::Work, number};
+  if (kind == sched::StreamKind::h2d || kind == sched::StreamKind::d2h) {
+    double bytes = getBytes(op->getOperand(0).getType());
+    std::optional<Cost> cost = costs.getCopyCost(bytes);
+    if (!cost)
+      return reportUnknown(op, kind, "how fast the link between devices and hosts is");
+    return addStep(step, {op, *cost, {stringifyStreamKind(kind).str(), 0, bytes}});
+  }
+  const CommandKey &key = keys.get(op, isLater);
+  std::optional<Cost> cost =
+      kind == sched::StreamKind::host ? costs.getHostCost(key.text, key.work) : costs.getCost(key.text, key.work);
+  if (!cost)
+    return reportUnknown(op, kind, "how fast hosts compute");
+  addStep(step, {op, *cost, {key.work.family, key.work.flops, key.work.bytes}});
+}
+
+void PositionBuilder::reportUnknown(Operation *op, sched::StreamKind kind, StringRef what) {
+  if (!std::exchange(hasUnknownCost, true))
+    op->emitError("cannot be simulated: runs on a stream of kind ")
+        << stringifyStreamKind(kind) << ", but the cluster does not say " << what;
+}

@@ -1,0 +1,111 @@
+// A position of a job as a rank of the event simulation.
+#ifndef WINDLASS_LIB_SIMULATOR_POSITIONBUILDER_H
+#define WINDLASS_LIB_SIMULATOR_POSITIONBUILDER_H
+
+#include "SlotEvents.h"
+
+#include "windlass/Dialect/Sched/IR/StepFunctions.h"
+#include "windlass/Dialect/Sched/IR/Streams.h"
+#include "windlass/Profile/Kernels/CommandKeys.h"
+#include "windlass/Simulator/EventSimulation.h"
+#include "windlass/Simulator/PredictStep.h"
+
+#include <map>
+#include <string>
+#include <tuple>
+#include <vector>
+
+namespace windlass {
+
+/// The positions of a job, as each of them sees the others.
+class JobPositions {
+public:
+  /// Takes the programs of all positions, in their order.
+  JobPositions(mlir::ArrayRef<sched::ProgramOp> programs, const CostModel &costs);
+
+  int64_t size() const { return static_cast<int64_t>(programs.size()); }
+  sched::ProgramOp getProgram(int64_t position) const { return programs[position]; }
+  int64_t getRanks(int64_t position) const { return firstRanks[position + 1] - firstRanks[position]; }
+  /// Returns the channel of the messages from one position to another.
+  int64_t getChannel(int64_t from, int64_t to) {
+    return channels.try_emplace({from, to}, channels.size()).first->second;
+  }
+  /// Returns the cost of a message of `bytes` from each rank of a position to the one of the same number of another
+  /// position, which has as many: that of the slowest pair.
+  Cost getMessageCost(int64_t from, int64_t to, double bytes) const;
+
+private:
+  llvm::SmallVector<sched::ProgramOp> programs;
+  const CostModel &costs;
+  /// The number in the job of each position's first rank, and behind them the number of ranks.
+  std::vector<int64_t> firstRanks = {0};
+  std::map<std::pair<int64_t, int64_t>, int64_t> channels;
+};
+
+/// A command or message with its cost; empty for a step that takes no time.
+struct Command {
+  mlir::Operation *op = nullptr;
+  Cost cost;
+  CommandTotal total = {};
+};
+
+/// A function as actions of one kind call it.
+struct StepFunction {
+  schedule::ActionKind kind;
+  bool isLast = false;           ///< of a backward
+  std::vector<Command> commands; ///< by step
+};
+
+/// Builds one rank, which stands for all of its position.
+class PositionBuilder {
+public:
+  PositionBuilder(JobPositions &job, int64_t position, const CostModel &costs);
+
+  /// Builds the rank that runs `actions`. Fails, with a diagnostic, where nobody knows how long a command takes, or
+  /// where ranks have no partner for their messages.
+  mlir::LogicalResult build(llvm::ArrayRef<schedule::Action> actions);
+
+  /// Returns the name of a stream in reports: those of `sched::StreamTable`, and `peer 1` for the messages that are
+  /// exchanged with position 1.
+  std::string getShownName(int64_t stream) const;
+
+  simulation::Rank rank;
+  std::vector<StepFunction> functions;
+  /// What a function of the simulation is called by: the name of the action's kind, whether it runs for the first time
+  /// in the step, whether it is the last backward, its chunk and its peer chunk, and what it waits for.
+  using FunctionKey = std::tuple<std::string, bool, bool, int64_t, int64_t, SlotEvents::Waits>;
+  std::map<FunctionKey, int64_t> indices;
+
+private:
+  mlir::LogicalResult findPeers(llvm::ArrayRef<schedule::Action> actions);
+  void addSegments(llvm::ArrayRef<int64_t> calls);
+  int64_t getFunction(const schedule::Action &action);
+  void addFunction(const schedule::Action &action, const SlotEvents::Waits &waits);
+  /// Adds the sends or receives of a border, one for each of its tensors.
+  void addMessages(const schedule::Action &action);
+  void addStep(simulation::Step step, Command command = {});
+  void addStep(mlir::Operation *op, bool isLater);
+  void addCollective(sched::LaunchCollectiveOp collective);
+  /// Adds a kernel of the device or the host, or a copy between them.
+  void addLaunch(mlir::Operation *op, bool isLater);
+  void reportUnknown(mlir::Operation *op, sched::StreamKind kind, llvm::StringRef what);
+
+  /// The messages with a position run on a stream of their own, in the order of the table.
+  int64_t getPeerStream(int64_t peer) const;
+
+  JobPositions &job;
+  int64_t position;
+  sched::ProgramOp program;
+  const CostModel &costs;
+  CommandKeys keys;
+  sched::StreamTable streams;
+  llvm::StringMap<sched::CommunicatorOp> communicators;
+  /// The positions that this one exchanges messages with.
+  std::vector<int64_t> peers;
+  SlotEvents events;
+  bool hasUnknownCost = false;
+};
+
+} // namespace windlass
+
+#endif
