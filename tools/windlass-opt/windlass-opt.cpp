@@ -1,10 +1,11 @@
 // Runs passes on IR of any level: the tool of the lit tests. `windlass-opt --import-onnx FILE` prints a model as L0,
 // `windlass-opt --random-plan MODEL ...` writes a random plan.json, `windlass-opt --emit-schedule FILE DIR` the project
-// of a program that is written at L5.
+// of a program that is written at L5; `windlass-opt --simulate-schedule FILE CLUSTER` prints how long its step takes.
 #include "EmitSchedule.h"
 #include "ImportOnnx.h"
 #include "KernelTable.h"
 #include "OpTable.h"
+#include "SimulateSchedule.h"
 
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 
@@ -32,6 +33,8 @@ int main(int argc, char **argv) {
     return windlass::printImportedOnnx(argv[2], {argv + 3, argv + argc});
   if (argc >= 4 && llvm::StringRef(argv[1]) == "--emit-schedule")
     return windlass::emitSchedule(argv[2], argv[3], {argv + 4, argv + argc});
+  if (argc == 4 && llvm::StringRef(argv[1]) == "--simulate-schedule")
+    return windlass::simulateSchedule(argv[2], argv[3]);
   if (argc >= 2 && llvm::StringRef(argv[1]) == "--random-plan")
     return runRandomPlan({argv + 2, argv + argc});
   if (argc == 2 && llvm::StringRef(argv[1]) == "--show-op-table")
