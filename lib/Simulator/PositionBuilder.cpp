@@ -94,7 +94,7 @@ int64_t PositionBuilder::getPeerStream(int64_t peer) const {
 
 std::string PositionBuilder::getShownName(int64_t stream) const {
   return stream < streams.size() ? streams.getShownName(stream)
-                                 : "peer " + std::to_string(peers[stream - streams.size()]);
+                                 : "messages with position " + std::to_string(peers[stream - streams.size()]);
 }
 
 void PositionBuilder::addSegments(ArrayRef<int64_t> calls) {

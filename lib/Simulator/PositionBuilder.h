@@ -65,8 +65,8 @@ public:
   /// where ranks have no partner for their messages.
   mlir::LogicalResult build(llvm::ArrayRef<schedule::Action> actions);
 
-  /// Returns the name of a stream in reports: those of `sched::StreamTable`, and `peer 1` for the messages that are
-  /// exchanged with position 1.
+  /// Returns the name of a stream in reports: those of `sched::StreamTable`, and `messages with position 1` for the
+  /// messages that are exchanged with position 1.
   std::string getShownName(int64_t stream) const;
 
   simulation::Rank rank;

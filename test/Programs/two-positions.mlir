@@ -10,12 +10,12 @@
 // CHECK-NEXT:            forward 0.091 ms: compute 0.091 ms
 // CHECK-NEXT:            backward 0.068 ms: compute 0.068 ms
 // CHECK-NEXT:            last backward 0.023 ms: compute 0.023 ms
-// CHECK-NEXT:            messages 0.263 ms: peer 1 0.080 ms
+// CHECK-NEXT:            messages 0.263 ms: messages with position 1 0.080 ms
 // CHECK-NEXT: position 1 busy 0.263 ms, idle 41.0 % of the step
 // CHECK-NEXT:            forward 0.091 ms: compute 0.091 ms
 // CHECK-NEXT:            backward 0.068 ms: compute 0.068 ms
 // CHECK-NEXT:            last backward 0.023 ms: compute 0.023 ms
-// CHECK-NEXT:            messages 0.240 ms: peer 0 0.080 ms
+// CHECK-NEXT:            messages 0.240 ms: messages with position 0 0.080 ms
 // CHECK-NEXT: bottleneck compute of position 0, busy 41.0 % of the step
 
 // Devices of one host exchange messages in less.

@@ -271,13 +271,13 @@ TEST_F(PredictPositionsTest, SlowLinksDelayEachMicroBatchWhereASlotIsWaitedFor) 
       EXPECT_NEAR(prediction.byFamily["receive"], 2 * messages, 1e-9);
       CommandTotal sent{"send", 0, static_cast<double>(bytes), 2};
       EXPECT_EQ(prediction.commands.at(sent), static_cast<double>(2 * microBatches));
-      EXPECT_NEAR(prediction.positions[0].streams.at("peer 1"), 2 * messages, 1e-9);
-      EXPECT_NEAR(prediction.positions[1].streams.at("peer 0"), 2 * messages, 1e-9);
+      EXPECT_NEAR(prediction.positions[0].streams.at("messages with position 1"), 2 * messages, 1e-9);
+      EXPECT_NEAR(prediction.positions[1].streams.at("messages with position 0"), 2 * messages, 1e-9);
       // The second position is idle while the first runs its first forward and its last backward.
       EXPECT_NEAR(prediction.positions[1].bubbleShare * prediction.seconds,
                   static_cast<double>(forward + backward) * 1e-6, 1e-9);
       std::string busiest = prediction.getBusiestStream().name;
-      EXPECT_EQ(llvm::StringRef(busiest).starts_with("peer"), 2 * hop > forward + backward);
+      EXPECT_EQ(llvm::StringRef(busiest).starts_with("messages"), 2 * hop > forward + backward);
       double elapsed = 0;
       for (const StepWindow &window : prediction.positions[0].windows)
         elapsed += window.seconds;

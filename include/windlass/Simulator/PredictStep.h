@@ -49,7 +49,7 @@ struct StepWindow {
   /// The seconds by which these runs move the end of the position's step, waiting included.
   double seconds = 0;
   /// The seconds for which each stream runs commands: "compute", those of collectives, such as "over data x batch", and
-  /// those of messages with another position, such as "peer 1".
+  /// those of messages with another position, such as "messages with position 1".
   std::map<std::string, double> busySeconds;
 };
 
