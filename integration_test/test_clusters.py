@@ -33,6 +33,8 @@ WRONG = (
     ('hosts.0.devices', 6, 'link_tiers[0].devices is 4, which cuts a host of 6 devices in two'),
     ('hosts.0.device_link.latency_s', -1, 'hosts[0].device_link.latency_s must be a number above 0'),
     ('hosts.0.device_link.latency+', 1, "hosts[0].device_link.latency is no known key; the nearest is 'latency_s'"),
+    ('hosts.0.flops_per_s+', 0, 'hosts[0].flops_per_s must be an integer from 1'),
+    ('hosts.0.memory_bandwidth_bytes_per_s+', -1, 'hosts[0].memory_bandwidth_bytes_per_s must be an integer from 1'),
     ('link_tiers', None, 'link_tiers join 1 of 8 devices'),
     ('link_tiers.0.latency_s', 0, 'link_tiers[0].latency_s must be a number above 0'),
     ('link_tiers.0.bandwidth_bytes_per_s', 0, 'link_tiers[0].bandwidth_bytes_per_s must be an integer from 1'),

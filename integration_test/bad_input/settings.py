@@ -52,7 +52,7 @@ CLUSTER = {
     'device_types': {'big': {'backend': 'cuda', 'memory_bytes': 10**11, 'memory_bandwidth_bytes_per_s': 2 * 10**12, 'peak_flops_per_s': {'f32': 10**13, 'bf16': 10**14}},
                      'small': {'backend': 'cuda', 'memory_bytes': 10**10, 'memory_bandwidth_bytes_per_s': None}},
     'hosts': [{'count': 1, 'devices': 2, 'device_type': 'big', 'memory_bytes': 10**12, 'device_link': {'latency_s': 1e-5, 'bandwidth_bytes_per_s': 10**10},
-               'disk_bytes': 10**13, 'disk_bandwidth_bytes_per_s': 10**9},
+               'memory_bandwidth_bytes_per_s': 10**11, 'flops_per_s': 10**12, 'disk_bytes': 10**13, 'disk_bandwidth_bytes_per_s': 10**9},
               {'count': 1, 'devices': 2, 'device_type': 'small'}],
     'link_tiers': [{'name': 'link', 'devices': 2, 'latency_s': 2.5e-6, 'bandwidth_bytes_per_s': 10**11}, {'name': 'net', 'devices': 4}],
     'device_order': [3, 2, 1, 0],

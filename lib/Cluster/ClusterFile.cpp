@@ -40,14 +40,21 @@ Object windlass::toJson(const Cluster &cluster) {
                          {"peak_flops_per_s", std::move(peaks)}};
   }
   Array hosts, tiers;
-  for (const HostGroup &group : cluster.hosts)
-    hosts.push_back(Object{{"count", group.count},
-                           {"device_link", writeLink(group.deviceLink)},
-                           {"device_type", group.deviceType},
-                           {"devices", group.devices},
-                           {"disk_bandwidth_bytes_per_s", orNull(group.diskBytesPerSecond)},
-                           {"disk_bytes", orNull(group.diskBytes)},
-                           {"memory_bytes", orNull(group.memoryBytes)}});
+  for (const HostGroup &group : cluster.hosts) {
+    Object entry{{"count", group.count},
+                 {"device_link", writeLink(group.deviceLink)},
+                 {"device_type", group.deviceType},
+                 {"devices", group.devices},
+                 {"disk_bandwidth_bytes_per_s", orNull(group.diskBytesPerSecond)},
+                 {"disk_bytes", orNull(group.diskBytes)},
+                 {"memory_bytes", orNull(group.memoryBytes)}};
+    // Plans that were made before there were these are plans for the same cluster.
+    if (group.flopsPerSecond)
+      entry["flops_per_s"] = *group.flopsPerSecond;
+    if (group.memoryBytesPerSecond)
+      entry["memory_bandwidth_bytes_per_s"] = *group.memoryBytesPerSecond;
+    hosts.push_back(std::move(entry));
+  }
   for (const LinkTier &tier : cluster.linkTiers) {
     Object entry = writeLink(tier.link);
     entry["devices"] = tier.devices;
@@ -177,6 +184,8 @@ private:
       group.devices = reader.getInteger("devices", 1, Cluster::kMaxDevices);
       group.deviceType = reader.getString("device_type");
       group.memoryBytes = getKnown(reader, "memory_bytes", kMostBytes);
+      group.memoryBytesPerSecond = getKnown(reader, "memory_bandwidth_bytes_per_s", kMostPerSecond);
+      group.flopsPerSecond = getKnown(reader, "flops_per_s", kMostPerSecond);
       group.diskBytes = getKnown(reader, "disk_bytes", kMostBytes);
       group.diskBytesPerSecond = getKnown(reader, "disk_bandwidth_bytes_per_s", kMostPerSecond);
       if (const Value *link = getGiven(reader, "device_link")) {
@@ -213,6 +222,10 @@ private:
                                             first + "': one program runs on one back end");
     if (type->second.backend != "cpu")
       return;
+    if (group.memoryBytesPerSecond || group.flopsPerSecond)
+      return reader.fail(
+          group.flopsPerSecond ? "flops_per_s" : "memory_bandwidth_bytes_per_s",
+          "is given, but devices of back end 'cpu' are their host: say in device_types how fast they are");
     if (!group.memoryBytes)
       reader.fail("memory_bytes", "is missing: devices of back end 'cpu' share it");
     else if (*group.memoryBytes < group.devices)

@@ -25,6 +25,9 @@ constexpr double kCpuFlops = 120e9, kCpuMemoryRate = 10e9, kCpuLinkRate = 5e9, k
 /// The figures of a device whose links nobody states: PCIe 4 x16, and a message through it.
 constexpr double kLinkRate = 25e9, kLinkLatency = 10e-6;
 constexpr double kDeviceFlops = 50e12, kDeviceMemoryRate = 500e9;
+/// The bytes that AdamW in f32 reads and writes for an element: weight, gradient and two moments, of which it writes
+/// all but the gradient.
+constexpr double kAdamBytes = 28;
 
 } // namespace
 
@@ -99,6 +102,7 @@ CostModel::CostModel(const Cluster &cluster, const Profile *profile, const std::
     memoryBytesPerSecond = memoryBytesPerSecond > 0 ? std::min(memoryBytesPerSecond, rate) : rate;
     double linkRate = group.deviceLink.bytesPerSecond ? static_cast<double>(*group.deviceLink.bytesPerSecond) : 0;
     hostLinkBytesPerSecond = &group == cluster.hosts.data() ? linkRate : std::min(hostLinkBytesPerSecond, linkRate);
+    addHostRates(group, &group == cluster.hosts.data());
     hostLinkLatencySeconds = std::max(hostLinkLatencySeconds, group.deviceLink.latencySeconds.value_or(0));
   }
   if (isCpu)
@@ -120,12 +124,32 @@ CostModel::CostModel(const Cluster &cluster, const Profile *profile, const std::
   }
   if (!profile)
     return;
+  if (auto adam = profile->rates.find("host_adam_elements_per_second"); adam != profile->rates.end() && !isCpu) {
+    // The measured loop reaches the share of the rate that others reach.
+    double rate = adam->second * kAdamBytes / DeviceModel().memoryShare;
+    hostFlopsPerSecond = std::max(hostFlopsPerSecond, rate * kCpuFlops / kCpuMemoryRate);
+    hostMemoryBytesPerSecond = rate;
+    hostSource = CostSource::Fitted;
+  }
   operatorFits =
       std::make_unique<OperatorFits>(*profile, [this](const OperatorWork &work) { return getAnalyticSeconds(work); });
   collectiveFits = std::make_unique<CollectiveFits>(*profile);
 }
 
 CostModel::~CostModel() = default;
+
+void CostModel::addHostRates(const HostGroup &group, bool isFirst) {
+  auto devices = static_cast<double>(group.devices);
+  double rate = 0;
+  if (group.memoryBytesPerSecond)
+    rate = static_cast<double>(*group.memoryBytesPerSecond) / devices;
+  else if (group.deviceLink.bytesPerSecond)
+    rate = static_cast<double>(*group.deviceLink.bytesPerSecond);
+  double flops =
+      group.flopsPerSecond ? static_cast<double>(*group.flopsPerSecond) / devices : rate * kCpuFlops / kCpuMemoryRate;
+  hostMemoryBytesPerSecond = isFirst ? rate : std::min(hostMemoryBytesPerSecond, rate);
+  hostFlopsPerSecond = isFirst ? flops : std::min(hostFlopsPerSecond, flops);
+}
 
 Cost CostModel::getCost(const std::string &key, const OperatorWork &work) const {
   if (profile)
@@ -178,7 +202,13 @@ std::optional<Cost> CostModel::getCopyCost(double bytes) const {
 }
 
 std::optional<Cost> CostModel::getHostCost(const std::string &key, const OperatorWork &work) const {
-  return sharesHostMemory ? std::optional(getCost(key, work)) : std::nullopt;
+  if (sharesHostMemory)
+    return getCost(key, work);
+  if (hostMemoryBytesPerSecond <= 0)
+    return std::nullopt;
+  double seconds =
+      std::max(work.flops / hostFlopsPerSecond, work.bytes / (hostMemoryBytesPerSecond * DeviceModel().memoryShare));
+  return Cost{toPicoseconds(seconds + kCpuLaunchSeconds), hostSource};
 }
 
 double CostModel::getAnalyticSeconds(const OperatorWork &work) const {

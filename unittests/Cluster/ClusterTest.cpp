@@ -137,7 +137,8 @@ protected:
       "small": {"backend": "cuda", "memory_bytes": 100, "memory_bandwidth_bytes_per_s": null}
     },
     "hosts": [
-      {"count": 2, "devices": 4, "device_type": "big", "memory_bytes": 1000, "device_link": {"latency_s": 0.5}},
+      {"count": 2, "devices": 4, "device_type": "big", "memory_bytes": 1000, "device_link": {"latency_s": 0.5},
+       "memory_bandwidth_bytes_per_s": 6e11, "flops_per_s": 5e12},
       {"count": 1, "devices": 4, "device_type": "small", "disk_bytes": 7}
     ],
     "link_tiers": [
@@ -206,9 +207,14 @@ TEST_F(ClusterFile, IsRead) {
   EXPECT_EQ(cluster->deviceTypes["big"].peakFlopsPerSecond["f32"], 1000000000000);
   EXPECT_FALSE(cluster->deviceTypes["small"].memoryBytesPerSecond);
   EXPECT_EQ(cluster->hosts[0].deviceLink.latencySeconds, 0.5);
+  EXPECT_EQ(cluster->hosts[0].memoryBytesPerSecond, 600'000'000'000);
+  EXPECT_EQ(cluster->hosts[0].flopsPerSecond, 5'000'000'000'000);
+  EXPECT_FALSE(cluster->hosts[1].flopsPerSecond);
   EXPECT_EQ(cluster->hosts[1].diskBytes, 7);
   EXPECT_EQ(cluster->linkTiers[0].link.bytesPerSecond, 1000000000);
   EXPECT_EQ(cluster->deviceOrder.front(), 11);
+  llvm::json::Value written(toJson(*cluster));
+  EXPECT_EQ(findDifference(*cluster, llvm::cantFail(clusterFromJson(written, ""))), "");
   // The order of the numbers themselves needs no list.
   EXPECT_EQ(refusal("[11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0]", "null"), "accepted");
   Cluster plain = llvm::cantFail(parse(R"({"version": 1, "device_types": {"a": {"backend": "cpu"}}, "device_order": [0],
@@ -253,6 +259,10 @@ TEST_F(ClusterFile, NumbersAreAboveZeroAndFinite) {
                 HasSubstr("device_types.big.peak_flops_per_s.f32 must be an integer from 1 to"));
     EXPECT_THAT(refusal("\"count\": 2", "\"count\": " + text),
                 HasSubstr("hosts[0].count must be an integer from 1 to"));
+    EXPECT_THAT(refusal("\"flops_per_s\": 5e12", "\"flops_per_s\": " + text),
+                HasSubstr("hosts[0].flops_per_s must be an integer from 1 to"));
+    EXPECT_THAT(refusal("\"memory_bandwidth_bytes_per_s\": 6e11", "\"memory_bandwidth_bytes_per_s\": " + text),
+                HasSubstr("hosts[0].memory_bandwidth_bytes_per_s must be an integer from 1 to"));
     EXPECT_THAT(refusal("\"disk_bytes\": 7", "\"disk_bytes\": " + text),
                 HasSubstr("hosts[1].disk_bytes must be an integer from 1 to"));
     EXPECT_THAT(refusal("\"bandwidth_bytes_per_s\": 1e9", "\"bandwidth_bytes_per_s\": " + text),
@@ -276,6 +286,11 @@ TEST_F(ClusterFile, BackEndsAreNotMixed) {
   };
   EXPECT_EQ(read(""), "hosts[0].memory_bytes is missing: devices of back end 'cpu' share it");
   EXPECT_EQ(read(", \"memory_bytes\": 3"), "hosts[0].memory_bytes is 3, which leaves nothing to each of 4 devices");
+  for (std::string key : {"flops_per_s", "memory_bandwidth_bytes_per_s"})
+    EXPECT_EQ(read(", \"memory_bytes\": 8, \"" + key + "\": 9"),
+              "hosts[0]." + key +
+                  " is given, but devices of back end 'cpu' are their host: say in device_types how fast "
+                  "they are");
 }
 
 TEST_F(ClusterFile, TiersJoinAllDevices) {

@@ -124,6 +124,42 @@ TEST(CostModelTest, MessagesCostTheLinksBetweenTwoDevices) {
   EXPECT_EQ(measured.getMessageCost(3, 4, 1e6).picoseconds, costs.getMessageCost(3, 4, 1e6).picoseconds);
 }
 
+TEST(CostModelTest, HostsOfGpusComputeAtADevicesPartOfTheirRates) {
+  Cluster cluster = makeCluster();
+  OperatorWork work{1e6, 1e9}, arithmetic{1e12, 4};
+  auto getSeconds = [&](const OperatorWork &of) {
+    std::optional<Cost> cost = CostModel(cluster).getHostCost("", of);
+    return cost ? static_cast<double>(cost->picoseconds) * 1e-12 : -1;
+  };
+  constexpr double launch = 2e-6, share = 0.85;
+  EXPECT_EQ(getSeconds(work), -1);
+  // As fast as the links to the devices, and 12 FLOPs for each byte.
+  cluster.hosts[0].deviceLink.bytesPerSecond = 10'000'000'000;
+  EXPECT_NEAR(getSeconds(work), 0.1 / share + launch, 1e-12);
+  EXPECT_NEAR(getSeconds(arithmetic), 1e12 / 120e9 + launch, 1e-9);
+  // Four devices share what the host has.
+  cluster.hosts[0].memoryBytesPerSecond = 80'000'000'000;
+  EXPECT_NEAR(getSeconds(work), 0.05 / share + launch, 1e-12);
+  EXPECT_NEAR(getSeconds(arithmetic), 1e12 / 240e9 + launch, 1e-9);
+  cluster.hosts[0].flopsPerSecond = 4'000'000'000'000;
+  EXPECT_NEAR(getSeconds(arithmetic), 1 + launch, 1e-9);
+  // The slowest host decides, and one of which nothing is known.
+  cluster.hosts.push_back(cluster.hosts[0]);
+  cluster.hosts[1].memoryBytesPerSecond = 40'000'000'000;
+  EXPECT_NEAR(getSeconds(work), 0.1 / share + launch, 1e-12);
+  cluster.hosts[1].memoryBytesPerSecond.reset();
+  cluster.hosts[1].deviceLink.bytesPerSecond.reset();
+  EXPECT_EQ(getSeconds(work), -1);
+  // An optimizer that was measured: 28 bytes for each element.
+  Profile profile;
+  profile.cluster = cluster;
+  profile.rates["host_adam_elements_per_second"] = 1e9;
+  std::optional<Cost> cost = CostModel(cluster, &profile).getHostCost("", {12e6, 28e6});
+  ASSERT_TRUE(cost);
+  EXPECT_NEAR(static_cast<double>(cost->picoseconds) * 1e-12, 1e-3 + launch, 1e-12);
+  EXPECT_EQ(cost->source, CostSource::Fitted);
+}
+
 TEST(CostModelTest, WhatIsNotKnownIsAssumedAndSaid) {
   Cluster cluster = makeCluster();
   cluster.deviceTypes["d"].peakFlopsPerSecond.clear();

@@ -288,22 +288,25 @@ TEST_F(PredictStepTest, WhatTheClusterDoesNotSayIsNotSimulated) {
   ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) { error = diagnostic.str(); });
   module = parseSourceString<ModuleOp>(kOffloaded, &context);
   Cluster gpus = llvm::cantFail(findCluster("h200:1", 1 << 30));
-  EXPECT_EQ(predictStep(*module, CostModel(gpus)).seconds, 0);
-  EXPECT_EQ(error, "cannot be simulated: runs on a stream of kind host, but the cluster does not say how fast hosts "
-                   "compute");
-  // Without the host's work a copy takes as long as the link says.
-  std::string text = kOffloaded;
-  size_t map = text.find("    sched.launch_map");
-  text.erase(map, text.find('\n', map) - map);
-  module = parseSourceString<ModuleOp>(text, &context);
+  gpus.hosts[0].memoryBytesPerSecond = 80'000'000'000;
   StepPrediction prediction = predictStep(*module, CostModel(gpus));
   double rate = static_cast<double>(*gpus.hosts[0].deviceLink.bytesPerSecond);
   EXPECT_NEAR(prediction.byFamily["h2d"], 4e6 / rate + DeviceModel().launchSeconds, 1e-9);
-  EXPECT_NEAR(prediction.seconds, 2 * prediction.byFamily["h2d"], 1e-9);
+  EXPECT_NEAR(prediction.byFamily["map"], 8e6 / (80e9 * DeviceModel().memoryShare) + 2e-6, 1e-9);
+  EXPECT_NEAR(prediction.seconds, 2 * prediction.byFamily["h2d"] + prediction.byFamily["map"], 1e-9);
   gpus.hosts[0].deviceLink.bytesPerSecond = std::nullopt;
   EXPECT_EQ(predictStep(*module, CostModel(gpus)).seconds, 0);
   EXPECT_EQ(error, "cannot be simulated: runs on a stream of kind d2h, but the cluster does not say how fast the link "
                    "between devices and hosts is");
+  // Without the copies, and a rate of the host's memory.
+  std::string text = kOffloaded;
+  for (size_t copy; (copy = text.find("    sched.launch copy")) != std::string::npos;)
+    text.erase(copy, text.find('\n', copy) - copy);
+  module = parseSourceString<ModuleOp>(text, &context);
+  gpus.hosts[0].memoryBytesPerSecond.reset();
+  EXPECT_EQ(predictStep(*module, CostModel(gpus)).seconds, 0);
+  EXPECT_EQ(error, "cannot be simulated: runs on a stream of kind host, but the cluster does not say how fast hosts "
+                   "compute");
 }
 
 } // namespace

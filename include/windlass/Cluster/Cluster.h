@@ -40,6 +40,9 @@ struct HostGroup {
   int64_t devices = 1;
   std::string deviceType;
   std::optional<int64_t> memoryBytes;
+  /// The rates of the host's memory and of its processors in f32, of which each device has an equal part. Absent for
+  /// "cpu", whose devices are the host.
+  std::optional<int64_t> memoryBytesPerSecond, flopsPerSecond;
   /// The link between a device and the host's memory.
   Link deviceLink;
   std::optional<int64_t> diskBytes, diskBytesPerSecond;

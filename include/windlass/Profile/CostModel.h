@@ -88,8 +88,11 @@ public:
   /// link's latency, and bytes over the link's rate; where both are one memory, the cost of a copy in it. Returns
   /// nothing where the cluster does not state the link's rate.
   std::optional<Cost> getCopyCost(double bytes) const;
-  /// Returns the cost of a command of L5 that the host runs on its own memory. Returns nothing for hosts of GPUs,
-  /// because clusters do not state how fast these compute; CPU ranks are their own hosts.
+  /// Returns the cost of a command of L5 that the host runs on its own memory. CPU ranks are their own hosts. On a host
+  /// of GPUs it is the larger of FLOPs and bytes over the device's part of the host's rates: those of the cluster, the
+  /// memory's as a profile's optimizer on the host has measured it. Where the cluster states neither, the memory is as
+  /// fast as the links to the devices together, because servers are built so, and the processors compute as many FLOPs
+  /// for each byte as the cores of `cpu` clusters. Returns nothing where the links' rate is unknown too.
   std::optional<Cost> getHostCost(const std::string &key, const OperatorWork &work) const;
   int64_t getPicoseconds(const OperatorWork &work) const { return getCost(work).picoseconds; }
   int64_t getPicoseconds(const CollectiveWork &work) const { return getCost(work).picoseconds; }
@@ -113,6 +116,7 @@ public:
   const std::vector<std::string> &getAssumptions() const { return assumptions; }
 
 private:
+  void addHostRates(const HostGroup &group, bool isFirst);
   struct Tier {
     int64_t devices;
     double latencySeconds, bytesPerSecond;
@@ -121,6 +125,9 @@ private:
   /// The largest latency and the smallest rate of the links between devices and hosts. An unknown latency counts as 0;
   /// a rate of 0 says that one of the rates is unknown.
   double hostLinkLatencySeconds = 0, hostLinkBytesPerSecond = 0;
+  /// A device's part of the smallest rates of hosts of GPUs; 0 where one of the memories' rates is unknown.
+  double hostMemoryBytesPerSecond = 0, hostFlopsPerSecond = 0;
+  CostSource hostSource = CostSource::Analytic;
   double flopsPerSecond = 0, narrowFlopsPerSecond = 0, tf32FlopsPerSecond = 0, memoryBytesPerSecond = 0;
   DeviceModel device;
   CostSource deviceSource = CostSource::Analytic;

@@ -78,7 +78,7 @@ struct Profile {
   /// The device's model for commands of families that were not measured; nothing: the defaults.
   std::optional<DeviceModel> device;
   /// The machine's rates by name, per second: memory, copies between host and device, pinning, the host's optimizer,
-  /// its disk. No plan uses them yet.
+  /// its disk. Only the optimizer's rate is used so far (`CostModel::getHostCost`).
   std::map<std::string, double> rates;
   std::optional<ProductChoices> products;
   std::optional<AttentionChoices> attention;
