@@ -82,22 +82,25 @@ void windlass::writePrediction(llvm::json::OStream &json, const StepPrediction &
     for (const auto &[family, seconds] : prediction.byFamily)
       json.attribute(family, seconds);
   });
-  json.attributeArray("positions", [&] {
-    for (const PositionPrediction &position : prediction.positions)
-      json.object([&] {
-        json.attribute("busy_seconds", position.busySeconds);
-        json.attribute("bubble_share", position.bubbleShare);
-        json.attributeObject("stream_busy_seconds", [&] {
-          for (const auto &[stream, busy] : position.streams)
-            json.attribute(stream, busy);
+  bool hasSeveral = prediction.positions.size() > 1;
+  if (hasSeveral)
+    json.attributeArray("positions", [&] {
+      for (const PositionPrediction &position : prediction.positions)
+        json.object([&] {
+          json.attribute("busy_seconds", position.busySeconds);
+          json.attribute("bubble_share", position.bubbleShare);
+          json.attributeObject("stream_busy_seconds", [&] {
+            for (const auto &[stream, busy] : position.streams)
+              json.attribute(stream, busy);
+          });
         });
-      });
-  });
+    });
   json.attributeArray("windows", [&] {
     for (auto [number, position] : llvm::enumerate(prediction.positions))
       for (const StepWindow &window : position.windows)
         json.object([&, position = static_cast<int64_t>(number)] {
-          json.attribute("position", position);
+          if (hasSeveral)
+            json.attribute("position", position);
           json.attribute("name", window.name);
           json.attribute("seconds", window.seconds);
           json.attributeObject("busy_seconds", [&] {
@@ -108,5 +111,6 @@ void windlass::writePrediction(llvm::json::OStream &json, const StepPrediction &
   });
   BusiestStream busiest = prediction.getBusiestStream();
   json.attribute("bottleneck", busiest.name);
-  json.attribute("bottleneck_position", busiest.position);
+  if (hasSeveral)
+    json.attribute("bottleneck_position", busiest.position);
 }

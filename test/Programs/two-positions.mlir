@@ -18,6 +18,20 @@
 // CHECK-NEXT:            messages 0.240 ms: messages with position 0 0.080 ms
 // CHECK-NEXT: bottleneck compute of position 0, busy 41.0 % of the step
 
+// RUN: windlass-opt --simulate-schedule %t/two.mlir %t/cluster.json --json | FileCheck %s --check-prefix=JSON
+// JSON: "predicted_seconds": 0.00044{{.*}},
+// JSON: "positions": [
+// JSON: "busy_seconds": 0.00026{{.*}},
+// JSON-NEXT: "bubble_share": 0.41{{.*}},
+// JSON-NEXT: "stream_busy_seconds": {
+// JSON-NEXT:   "compute": 0.00018{{.*}},
+// JSON-NEXT:   "messages with position 1": {{7[.]99|8}}{{.*}}
+// JSON: "windows": [
+// JSON: "position": 1,
+// JSON-NEXT: "name": "messages",
+// JSON: "bottleneck": "compute",
+// JSON-NEXT: "bottleneck_position": 0
+
 // Devices of one host exchange messages in less.
 // RUN: sed 's/"count": 2, "devices": 1/"count": 1, "devices": 2/; s/"latency_s": 2e-6/"latency_s": 1e-6/' %t/cluster.json > %t/host.json
 // RUN: windlass-opt --simulate-schedule %t/two.mlir %t/host.json | FileCheck %s --check-prefix=HOST

@@ -12,7 +12,7 @@
 using namespace mlir;
 using namespace windlass;
 
-int windlass::simulateSchedule(llvm::StringRef file, llvm::StringRef cluster) {
+int windlass::simulateSchedule(llvm::StringRef file, llvm::StringRef cluster, bool asJson) {
   llvm::Expected<Cluster> machines = findCluster(cluster);
   if (!machines) {
     llvm::errs() << llvm::toString(machines.takeError()) << "\n";
@@ -33,6 +33,12 @@ int windlass::simulateSchedule(llvm::StringRef file, llvm::StringRef cluster) {
   StepPrediction prediction = predictStep(*module, CostModel(*machines));
   if (prediction.positions.empty())
     return 1;
-  llvm::outs() << timeText(prediction);
+  if (asJson) {
+    llvm::json::OStream json(llvm::outs(), 2);
+    json.object([&] { writePrediction(json, prediction); });
+    llvm::outs() << "\n";
+  } else {
+    llvm::outs() << timeText(prediction);
+  }
   return 0;
 }

@@ -7,9 +7,9 @@
 namespace windlass {
 
 /// Verifies the module of level L5 in a file, of one position or several, and prints how long its step takes on a
-/// cluster (a preset or a file), where that goes, and for how long each position is idle. Returns the exit code; errors
-/// go to standard error.
-int simulateSchedule(llvm::StringRef file, llvm::StringRef cluster);
+/// cluster (a preset or a file), where that goes, and for how long each position is idle, as lines or as JSON. Returns
+/// the exit code; errors go to standard error.
+int simulateSchedule(llvm::StringRef file, llvm::StringRef cluster, bool asJson);
 
 } // namespace windlass
 

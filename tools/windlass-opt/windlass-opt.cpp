@@ -33,8 +33,9 @@ int main(int argc, char **argv) {
     return windlass::printImportedOnnx(argv[2], {argv + 3, argv + argc});
   if (argc >= 4 && llvm::StringRef(argv[1]) == "--emit-schedule")
     return windlass::emitSchedule(argv[2], argv[3], {argv + 4, argv + argc});
-  if (argc == 4 && llvm::StringRef(argv[1]) == "--simulate-schedule")
-    return windlass::simulateSchedule(argv[2], argv[3]);
+  bool endsWithJson = llvm::StringRef(argv[argc - 1]) == "--json";
+  if (argc == 4 + endsWithJson && llvm::StringRef(argv[1]) == "--simulate-schedule")
+    return windlass::simulateSchedule(argv[2], argv[3], endsWithJson);
   if (argc >= 2 && llvm::StringRef(argv[1]) == "--random-plan")
     return runRandomPlan({argv + 2, argv + argc});
   if (argc == 2 && llvm::StringRef(argv[1]) == "--show-op-table")
