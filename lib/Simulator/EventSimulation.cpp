@@ -9,6 +9,7 @@
 #include <cmath>
 #include <deque>
 #include <limits>
+#include <set>
 
 using namespace windlass::simulation;
 
@@ -52,6 +53,8 @@ private:
   /// Carries out what the stream can do at the present time.
   void advance(int64_t rank, int64_t stream);
   void start(int64_t rank, int64_t stream, const Step &step, const Channel *channel);
+  /// Starts the work of a group where all of its ranks are at it.
+  void meet(int64_t group);
   void wakeWaiting(int64_t rank);
   void finish(const Activity &activity);
   /// Removes the activities that have ended.
@@ -68,6 +71,7 @@ private:
   const std::function<void(const Span &)> &visit;
   std::deque<RankState> ranks; // not moved: each refers to its own table
   std::vector<Channel> channels;
+  std::vector<std::set<int64_t>> groups; ///< the ranks of each
   std::vector<Activity> activities;
   std::deque<std::pair<int64_t, int64_t>> ready; // rank, stream
   std::deque<Snapshot> snapshots;
@@ -106,6 +110,19 @@ void Simulation::start(int64_t rank, int64_t stream, const Step &step, const Cha
   activities.push_back(activity);
 }
 
+void Simulation::meet(int64_t group) {
+  std::vector<std::pair<int64_t, int64_t>> present;
+  for (int64_t rank : groups[group])
+    for (auto [stream, its] : llvm::enumerate(ranks[rank].streams))
+      if (its.status == StreamState::Status::Meeting && ranks[rank].getStep(its).kind == Step::Kind::Meet &&
+          ranks[rank].getStep(its).object == group)
+        present.emplace_back(rank, stream);
+  if (present.size() < groups[group].size())
+    return;
+  for (auto [rank, stream] : present)
+    start(rank, stream, ranks[rank].getStep(ranks[rank].streams[stream]), nullptr);
+}
+
 void Simulation::advance(int64_t rank, int64_t stream) {
   RankState &state = ranks[rank];
   StreamState &its = state.streams[stream];
@@ -134,6 +151,8 @@ void Simulation::advance(int64_t rank, int64_t stream) {
     if (step.kind == Step::Kind::Work)
       return start(rank, stream, step, nullptr);
     its.status = StreamState::Status::Meeting;
+    if (step.kind == Step::Kind::Meet)
+      return meet(step.object);
     const Channel &channel = channels[step.object];
     if (channel.sender < 0 || channel.receiver < 0)
       return;
@@ -223,6 +242,7 @@ llvm::Error Simulation::describeDeadlock() const {
       const Step &step = rank.getStep(stream);
       llvm::StringRef what = step.kind == Step::Kind::Wait   ? "waits for event "
                              : step.kind == Step::Kind::Send ? "sends on channel "
+                             : step.kind == Step::Kind::Meet ? "meets group "
                                                              : "receives on channel ";
       text += (text.empty() ? "rank " : "; rank ") + std::to_string(r) + " stream " + std::to_string(s) + " " +
               what.str() + std::to_string(step.object);
@@ -273,11 +293,16 @@ void Simulation::jump() {
 
 llvm::Expected<Result> Simulation::run() {
   int64_t events = 0, channelCount = 0;
-  for (const Rank &rank : problem.ranks)
+  for (auto [index, rank] : llvm::enumerate(problem.ranks))
     for (const Function &function : rank.functions)
       for (const Step &step : function.steps) {
         if (step.kind == Step::Kind::Work)
           continue;
+        if (step.kind == Step::Kind::Meet) {
+          groups.resize(std::max(groups.size(), static_cast<size_t>(step.object) + 1));
+          groups[step.object].insert(static_cast<int64_t>(index));
+          continue;
+        }
         int64_t &count = isMark(step) ? events : channelCount;
         count = std::max(count, step.object + 1);
       }

@@ -182,12 +182,17 @@ void PositionBuilder::addCollective(sched::LaunchCollectiveOp collective) {
   for (Attribute axis : communicator.getAxes())
     axes.push_back(llvm::cast<StringAttr>(axis));
   plan::AxesSpan group = plan::getSpan(program.getMesh(), axes);
+  if (communicator.getPositions())
+    group = {group.members * job.size(), job.countRanks()};
   double bytes = std::max(getBytes(collective.getIn().getType()), getBytes(collective.getOut().getType()));
   std::string kind = sched::stringifyCollectiveKind(collective.getKind()).str();
   CollectiveWork work = CollectiveWork::ofRing(kind, group.members, bytes);
   work.span = group.span;
-  addStep({StepKind::Work, streams.getNumber(collective)},
-          {collective, costs.getCost(work), {kind, 0, bytes, group.members}});
+  // Only one communicator over some axes spans positions, so its axes name the group of those that meet.
+  simulation::Step step = {StepKind::Work, streams.getNumber(collective)};
+  if (communicator.getPositions())
+    step = {StepKind::Meet, step.stream, job.getGroup(communicator.getAxes())};
+  addStep(step, {collective, costs.getCost(work), {kind, 0, bytes, group.members}});
 }
 
 void PositionBuilder::addLaunch(Operation *op, bool isLater) {

@@ -30,6 +30,9 @@ public:
   int64_t getChannel(int64_t from, int64_t to) {
     return channels.try_emplace({from, to}, channels.size()).first->second;
   }
+  /// Returns the group of the collectives over positions and the ranks that differ in `axes`.
+  int64_t getGroup(mlir::ArrayAttr axes) { return groups.try_emplace(axes, groups.size()).first->second; }
+  int64_t countRanks() const { return firstRanks.back(); }
   /// Returns the cost of a message of `bytes` from each rank of a position to the one of the same number of another
   /// position, which has as many: that of the slowest pair.
   Cost getMessageCost(int64_t from, int64_t to, double bytes) const;
@@ -40,6 +43,7 @@ private:
   /// The number in the job of each position's first rank, and behind them the number of ranks.
   std::vector<int64_t> firstRanks = {0};
   std::map<std::pair<int64_t, int64_t>, int64_t> channels;
+  llvm::DenseMap<mlir::Attribute, int64_t> groups;
 };
 
 /// A command or message with its cost; empty for a step that takes no time.

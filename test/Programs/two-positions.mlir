@@ -25,7 +25,7 @@
 // JSON-NEXT: "bubble_share": 0.41{{.*}},
 // JSON-NEXT: "stream_busy_seconds": {
 // JSON-NEXT:   "compute": 0.00018{{.*}},
-// JSON-NEXT:   "messages with position 1": {{7[.]99|8}}{{.*}}
+// JSON-NEXT:   "messages with position 1": {{(7[.]99|8).*e-05}}
 // JSON: "windows": [
 // JSON: "position": 1,
 // JSON-NEXT: "name": "messages",

@@ -254,6 +254,18 @@ TEST(EventSimulation, TransfersShareALink) {
   EXPECT_EQ(run(problem).picoseconds, 140);
 }
 
+TEST(EventSimulation, RanksMeet) {
+  Problem problem;
+  for (int64_t length : {5, 30, 20})
+    problem.ranks.push_back({{{{work(0, length), {Step::Kind::Meet, 0, 0, 10}, work(0, length)}}}, {{{0}, 2}}});
+  // The slowest sets the time of both meetings; the others are idle until then.
+  Result result = run(problem);
+  EXPECT_EQ(result.picoseconds, 30 + 10 + 60 + 10 + 30);
+  EXPECT_EQ(result.busyPicoseconds, (std::vector<double>{40, 140, 100}));
+  problem.ranks[1].segments.clear();
+  EXPECT_EQ(errorOf(problem), "nothing goes on: rank 0 stream 0 meets group 0; rank 2 stream 0 meets group 0");
+}
+
 TEST(EventSimulation, RanksThatWaitForEachOtherAreNamed) {
   Problem problem;
   problem.ranks.resize(2);

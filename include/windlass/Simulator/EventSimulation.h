@@ -24,11 +24,13 @@ struct Step {
     Record, ///< marks the point that the stream has reached
     Wait,   ///< holds the stream until a record of the event before it, in the order of the text, has been reached
     Send,   ///< begins when a rank is at the receive of the same number of the channel, and ends with it
-    Receive
+    Receive,
+    Meet ///< work that begins when all ranks whose functions name its group are at it
   };
   Kind kind = Kind::Work;
   int64_t stream = 0;
-  /// The event of a record or wait; the channel of a send or receive, which has one sender and one receiver.
+  /// The event of a record or wait; the channel of a send or receive, which has one sender and one receiver; the group
+  /// of those that meet, each on one stream.
   int64_t object = 0;
   /// How long work or a send takes when nothing else uses what it uses; at least 0. Meaningless for other kinds.
   int64_t picoseconds = 0;
