@@ -28,7 +28,7 @@
 // JSON-NEXT:   "messages with position 1": {{(7[.]99|8).*e-05}}
 // JSON: "windows": [
 // JSON: "position": 1,
-// JSON-NEXT: "name": "messages",
+// JSON-NEXT: "name": "forward",
 // JSON: "bottleneck": "compute",
 // JSON-NEXT: "bottleneck_position": 0
 
