@@ -25,6 +25,12 @@
 // SLOTS-NOT: sched.slots
 // RUN: windlass-run %t/l5.mlir --level L5 --ranks 2 --lr 0.1 --momentum 0.9 --weight-decay 0.1 -o %t/l5.safetensors
 // RUN: windlass-run --compare %t/l2.safetensors %t/l5.safetensors --bound 1e-10
+// The simulator runs both: the norm of all gradients is combined when both have come to it.
+// RUN: windlass-opt --simulate-schedule %t/l5.mlir h200:2 | FileCheck %s --check-prefix=TIME
+// TIME: position 0 busy
+// TIME: messages with position 1
+// TIME: position 1 busy
+// TIME: update {{.*}}, over positions
 // RUN: sed 's/#sched.action<forward>, #sched.action<send peer 1>, #sched.action<repeat x 3 of 4>, #sched.action<forward>, #sched.action<receive peer 1>, #sched.action<send peer 1>, #sched.action<backward>, /#sched.action<repeat x 4 of 4>, #sched.action<forward>, #sched.action<send peer 1>, /' %t/split.mlir > %t/in-turn.mlir
 // RUN: windlass-opt %t/in-turn.mlir --sched-verify-async --sched-fuse-pipeline --sched-to-commands-pipeline -o %t/l5-in-turn.mlir
 // RUN: FileCheck %s --check-prefix=NO-SLOTS --input-file=%t/l5-in-turn.mlir
