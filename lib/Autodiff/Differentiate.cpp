@@ -3,6 +3,7 @@
 #include "ReverseWalk.h"
 #include "Stash.h"
 #include "windlass/Autodiff/Passes.h"
+#include "windlass/Dialect/Train/IR/TrainFunctions.h"
 #include "windlass/Support/FunctionAttributes.h"
 
 #include "mlir/IR/IRMapping.h"
@@ -52,7 +53,7 @@ LogicalResult Differentiator::findLoss() {
   for (StringRef name : {kInitFunction, kMicrobatchFunction, kEvaluateFunction})
     if (auto function = module.lookupSymbol<func::FuncOp>(name))
       return function.emitOpError() << "'" << name << "' is already there; a module is differentiated once";
-  lossFunction = module.lookupSymbol<func::FuncOp>(kLossFunction);
+  lossFunction = getLossFunction(module);
   if (!lossFunction || lossFunction.isExternal())
     return module.emitError() << "there is no function @" << kLossFunction << " with a body to differentiate";
   if (!llvm::hasSingleElement(lossFunction.getBody()))
@@ -268,8 +269,8 @@ LogicalResult Differentiator::run() {
   buildInit();
   buildEvaluate();
   // In the order in which a reader wants them.
-  auto init = module.lookupSymbol<func::FuncOp>(kInitFunction);
-  init->moveBefore(module.lookupSymbol<func::FuncOp>(kMicrobatchFunction));
+  auto init = getInitFunction(module);
+  init->moveBefore(getMicrobatchFunction(module));
   lossFunction.erase();
 
   Builder builder(module.getContext());

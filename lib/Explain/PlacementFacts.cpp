@@ -3,6 +3,7 @@
 #include "windlass/Dialect/Plan/IR/PlanText.h"
 #include "windlass/Dialect/Plan/Transforms/LayoutInference.h"
 #include "windlass/Dialect/Plan/Transforms/ReshardPlan.h"
+#include "windlass/Dialect/Train/IR/TrainFunctions.h"
 #include "windlass/Support/Printable.h"
 #include "windlass/Support/TensorBytes.h"
 
@@ -313,7 +314,7 @@ ParameterFacts PlacementFacts::describeParameter(StringRef logicalName) {
       if (!plan::haveSameParts(from, to, mesh))
         facts.reshards.push_back({std::move(what), describeReshard(type, from, to, runs)});
     };
-    auto function = module.lookupSymbol<func::FuncOp>(train::kMicrobatchFunction);
+    auto function = train::getMicrobatchFunction(module);
     auto symbol = parameter.getSymNameAttr();
     for (auto read : function.getOps<train::ReadOp>())
       if (read.getParameterAttr().getAttr() == symbol)

@@ -2,6 +2,7 @@
 
 #include "windlass/Dialect/Plan/IR/PlanText.h"
 #include "windlass/Dialect/Plan/Transforms/LayoutInference.h"
+#include "windlass/Dialect/Train/IR/TrainFunctions.h"
 #include "windlass/Support/Printable.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -76,7 +77,7 @@ std::string windlass::makePlanTable(ModuleOp planned, size_t mostRows) {
   SymbolTable symbols(planned);
   // The number of operators that each row stands for, in program order of their first ones.
   llvm::MapVector<Row, int64_t, std::map<Row, unsigned>> rows;
-  for (Operation &op : planned.lookupSymbol<func::FuncOp>(train::kMicrobatchFunction).front())
+  for (Operation &op : train::getMicrobatchFunction(planned).front())
     if (isShown(&op))
       ++rows[{plan::collapseId(op.getAttrOfType<StringAttr>(train::kIdAttr).getValue(),
                                op.getAttrOfType<plan::RepeatAttr>(plan::kRepeatAttr)),

@@ -1,6 +1,7 @@
 #include "windlass/Explain/SegmentFacts.h"
 
 #include "windlass/Dialect/Plan/Transforms/Segments.h"
+#include "windlass/Dialect/Train/IR/TrainFunctions.h"
 
 using namespace mlir;
 using namespace windlass;
@@ -10,7 +11,7 @@ llvm::StringMap<SegmentFacts> windlass::describeSegments(ModuleOp planned) {
   std::vector<plan::SegmentBlock> blocks = plan::getSegmentBlocks(planned);
   if (blocks.empty())
     return facts;
-  auto microbatch = planned.lookupSymbol<func::FuncOp>(train::kMicrobatchFunction);
+  auto microbatch = train::getMicrobatchFunction(planned);
   plan::Recomputation chosen(microbatch), alone(microbatch);
   // Segments are added from the last one on, and the facts of each are what it adds to those behind it.
   for (const plan::SegmentBlock &block : llvm::reverse(blocks)) {

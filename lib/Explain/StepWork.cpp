@@ -2,6 +2,7 @@
 
 #include "windlass/Dialect/Plan/IR/PlanOps.h"
 #include "windlass/Dialect/Plan/Transforms/StrategyChoice.h"
+#include "windlass/Dialect/Train/IR/TrainFunctions.h"
 #include "windlass/Dialect/Train/IR/TrainOps.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -31,7 +32,7 @@ static double countTokens(func::FuncOp microbatch) {
 
 StepWork windlass::measureStep(ModuleOp planned) {
   auto mesh = planned->getAttrOfType<plan::MeshAttr>(plan::kMeshAttr);
-  auto microbatch = planned.lookupSymbol<func::FuncOp>(train::kMicrobatchFunction);
+  auto microbatch = train::getMicrobatchFunction(planned);
   // Each replica has micro-batches of its own.
   auto devices = static_cast<double>(mesh.getRanks() / mesh.sizeOf(plan::AxisRole::replica));
   double flops = 0, computed = 0;

@@ -3,6 +3,7 @@
 
 #include "Runners.h"
 #include "windlass/Dialect/Sched/IR/Programs.h"
+#include "windlass/Dialect/Train/IR/TrainFunctions.h"
 #include "windlass/Interpreter/Kernels.h"
 
 using namespace mlir;
@@ -12,9 +13,9 @@ using namespace windlass::interpreter;
 std::optional<Level> windlass::interpreter::levelOf(ModuleOp module) {
   for (sched::ProgramOp program : sched::getPrograms(module))
     return program.getOps<sched::ArenaOp>().empty() ? Level::L4 : Level::L5;
-  if (module.lookupSymbol<func::FuncOp>(train::kMicrobatchFunction))
+  if (train::getMicrobatchFunction(module))
     return module->hasAttr(plan::kMeshAttr) ? Level::L3 : Level::L2;
-  if (module.lookupSymbol<func::FuncOp>(train::kLossFunction))
+  if (train::getLossFunction(module))
     return Level::L1;
   return std::nullopt;
 }

@@ -3,6 +3,7 @@
 #include "SpmdEvaluator.h"
 
 #include "windlass/Dialect/Plan/IR/PlanOps.h"
+#include "windlass/Dialect/Train/IR/TrainFunctions.h"
 
 using namespace mlir;
 using namespace windlass;
@@ -355,7 +356,7 @@ FailureOr<SpmdValues> FunctionRunner::argumentsOf(func::FuncOp function, int64_t
 }
 
 LogicalResult FunctionRunner::evaluate(RunResult &result) {
-  auto function = module.lookupSymbol<func::FuncOp>(train::kEvaluateFunction);
+  auto function = train::getEvaluateFunction(module);
   if (!function)
     return success();
   int64_t groupCount = groups.size();
@@ -495,9 +496,9 @@ LogicalResult FunctionRunner::runUpdate(func::FuncOp update, SpmdValues gradient
 }
 
 FailureOr<RunResult> FunctionRunner::runSteps() {
-  auto init = module.lookupSymbol<func::FuncOp>(train::kInitFunction);
-  auto microbatch = module.lookupSymbol<func::FuncOp>(train::kMicrobatchFunction);
-  auto update = module.lookupSymbol<func::FuncOp>(train::kUpdateFunction);
+  auto init = train::getInitFunction(module);
+  auto microbatch = train::getMicrobatchFunction(module);
+  auto update = train::getUpdateFunction(module);
   if (!microbatch || !update)
     return module.emitError("needs the functions @microbatch and @update");
   if (int64_t groupCount = groups.size(); inputs.microBatches % groupCount)
@@ -557,7 +558,7 @@ LogicalResult FunctionRunner::dumpParameters(RunResult &result) {
 
 FailureOr<RunResult> windlass::interpreter::runLoss(ModuleOp module, const RunInputs &inputs) {
   FunctionRunner runner(module, inputs);
-  auto function = module.lookupSymbol<func::FuncOp>(train::kLossFunction);
+  auto function = train::getLossFunction(module);
   if (failed(runner.loadParameters()))
     return failure();
   RunResult result;

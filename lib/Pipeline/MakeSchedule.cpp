@@ -5,6 +5,7 @@
 
 #include "windlass/Dialect/Plan/Transforms/Segments.h"
 #include "windlass/Dialect/Sched/IR/Place.h"
+#include "windlass/Dialect/Train/IR/TrainFunctions.h"
 
 using namespace mlir;
 using namespace windlass;
@@ -17,7 +18,7 @@ static RecomputeReport reportRecompute(ModuleOp planned) {
   RecomputeReport report;
   for (const plan::SegmentBlock &block : plan::getSegmentBlocks(planned))
     report.segments.push_back({block.name, *block.getLabel()});
-  plan::Recomputation recompute(planned.lookupSymbol<func::FuncOp>(train::kMicrobatchFunction));
+  plan::Recomputation recompute(train::getMicrobatchFunction(planned));
   recompute.addChosen();
   report.stashBytesBefore = recompute.getStashBytes();
   report.stashBytes = report.stashBytesBefore - recompute.getFreedBytes();

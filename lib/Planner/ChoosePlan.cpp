@@ -3,6 +3,7 @@
 #include "MeshSearch.h"
 
 #include "windlass/Dialect/Plan/Transforms/NamedStrategies.h"
+#include "windlass/Dialect/Train/IR/TrainFunctions.h"
 #include "windlass/Support/Diagnostics.h"
 #include "windlass/Support/Printable.h"
 #include "windlass/Support/RunTasks.h"
@@ -93,7 +94,7 @@ static LogicalResult readPinsOnMeshes(ModuleOp module, ArrayRef<std::string> pin
 FailureOr<std::unique_ptr<PlanSearch>> PlanSearch::create(ModuleOp module, int64_t ranks, const CostModel &costs,
                                                           int threads, ArrayRef<std::string> pins,
                                                           ArrayRef<int64_t> only) {
-  auto microbatch = module.lookupSymbol<func::FuncOp>(train::kMicrobatchFunction);
+  auto microbatch = train::getMicrobatchFunction(module);
   if (!microbatch)
     return module.emitError("has no @microbatch to plan");
   std::vector<plan::StrategyChoice> choices = listMeshes(microbatch, ranks);
@@ -267,7 +268,7 @@ SearchReport PlanSearch::choose(const SearchLimits &limits) {
 plan::StrategyChoice planner::readChoice(ModuleOp module) {
   plan::StrategyChoice choice;
   choice.mesh = module->getAttrOfType<plan::MeshAttr>(plan::kMeshAttr);
-  for (auto read : module.lookupSymbol<func::FuncOp>(train::kMicrobatchFunction).getOps<train::ReadOp>()) {
+  for (auto read : train::getMicrobatchFunction(module).getOps<train::ReadOp>()) {
     StringAttr name = read.getParameterAttr().getAttr();
     auto parameter = SymbolTable::lookupNearestSymbolFrom<train::ParameterOp>(module, name);
     auto getCopy = [&](StringRef copy) { return parameter->getAttrOfType<plan::LayoutAttr>(copy); };
@@ -285,7 +286,7 @@ std::optional<int64_t> PlanSearch::evaluate(ModuleOp planned, const plan::Strate
 
 std::optional<int64_t> planner::evaluatePlan(ModuleOp module, const plan::StrategyChoice &choice,
                                              const CostModel &costs) {
-  auto function = module.lookupSymbol<func::FuncOp>(train::kMicrobatchFunction);
+  auto function = train::getMicrobatchFunction(module);
   Groups groups(OperatorRange(function), choice.pins);
   RecomputeClasses recompute(groups);
   RangeProblem problem(groups, recompute, costs, choice, makeStepSetting(function, choice.mesh, costs, /*threads=*/1));

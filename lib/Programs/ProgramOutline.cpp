@@ -1,6 +1,7 @@
 #include "windlass/Programs/ProgramOutline.h"
 
 #include "windlass/Dialect/Train/IR/TrainConventions.h"
+#include "windlass/Dialect/Train/IR/TrainFunctions.h"
 #include "windlass/Dialect/Train/IR/TrainOps.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -41,7 +42,7 @@ rt::span<std::int64_t> ProgramOutline::sizesOf(RankedTensorType type) {
 }
 
 void ProgramOutline::addInputs(ModuleOp module) {
-  auto function = module.lookupSymbol<func::FuncOp>(train::kMicrobatchFunction);
+  auto function = train::getMicrobatchFunction(module);
   for (BlockArgument argument : function.getArguments()) {
     unsigned index = argument.getArgNumber();
     auto name = function.getArgAttrOfType<StringAttr>(index, train::kInputAttr);

@@ -16,8 +16,9 @@ std::string secondsText(double seconds);
 /// and lines of the step's windows; of several positions each has lines of its own, the first of which says for how
 /// long it is busy and idle. An error that nobody has measured is called "uncalibrated".
 std::string timeText(const StepPrediction &prediction);
-/// Writes the same facts as attributes of a JSON object. Only where there are several positions, `positions` says of each how
-/// long it and its streams are busy and which share of the step is its bubble, and windows have their position.
+/// Writes the same facts as attributes of a JSON object. Only where there are several positions, `positions` says of
+/// each how long it and its streams are busy and which share of the step is its bubble, and windows have their
+/// position.
 void writePrediction(llvm::json::OStream &json, const StepPrediction &prediction);
 
 } // namespace windlass

@@ -1,6 +1,7 @@
 #include "windlass/Conversion/PlanToOnnx/OnnxShardings.h"
 
 #include "windlass/Dialect/Plan/Transforms/LayoutInference.h"
+#include "windlass/Dialect/Train/IR/TrainFunctions.h"
 #include "windlass/Support/Glob.h"
 #include "windlass/Support/Printable.h"
 #include "windlass/Support/StrictJson.h"
@@ -29,7 +30,7 @@ namespace {
 using Producers = std::map<std::string, Operation *>;
 
 Producers findProducers(ModuleOp module, const GraphOutline &outline) {
-  auto function = module.lookupSymbol<func::FuncOp>(train::kMicrobatchFunction);
+  auto function = train::getMicrobatchFunction(module);
   // The operators of each node that no other operator of the node reads.
   std::map<std::string, SmallVector<Operation *, 1>> sinks;
   for (Operation &op : function.front()) {

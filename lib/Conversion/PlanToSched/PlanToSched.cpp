@@ -3,6 +3,7 @@
 #include "Lowering.h"
 #include "windlass/Dialect/Sched/IR/Schedules.h"
 #include "windlass/Dialect/Sched/IR/StepFunctions.h"
+#include "windlass/Dialect/Train/IR/TrainFunctions.h"
 #include "windlass/Support/TensorBytes.h"
 
 namespace windlass::sched {
@@ -235,8 +236,8 @@ struct PlanToSched : windlass::sched::impl::PlanToSchedBase<PlanToSched> {
     if (!mesh)
       return module.emitError("has no plan.mesh: apply a strategy or a plan first");
     SmallVector<func::FuncOp> planned = plan::getPlannedFunctions(module);
-    func::FuncOp microbatch = module.lookupSymbol<func::FuncOp>(train::kMicrobatchFunction);
-    func::FuncOp update = module.lookupSymbol<func::FuncOp>(train::kUpdateFunction);
+    func::FuncOp microbatch = train::getMicrobatchFunction(module);
+    func::FuncOp update = train::getUpdateFunction(module);
     if (!microbatch || !update)
       return module.emitError("has no @") << (microbatch ? train::kUpdateFunction : train::kMicrobatchFunction);
 

@@ -4,6 +4,7 @@
 
 #include "windlass/Dialect/Onnx/Transforms/Passes.h"
 #include "windlass/Dialect/Train/IR/TrainConventions.h"
+#include "windlass/Dialect/Train/IR/TrainFunctions.h"
 #include "windlass/Dialect/Train/IR/TrainOps.h"
 #include "windlass/Dialect/Train/Transforms/Passes.h"
 #include "windlass/Support/Diagnostics.h"
@@ -213,7 +214,7 @@ Summary summarize(ModuleOp module) {
     row.decays = parameter.getDecays();
     summary.parameters.push_back(row);
   }
-  auto function = module.lookupSymbol<func::FuncOp>(train::kLossFunction);
+  auto function = train::getLossFunction(module);
   for (BlockArgument argument : function.getArguments()) {
     InputRow row;
     unsigned index = argument.getArgNumber();

@@ -1,6 +1,7 @@
 #include "windlass/Dialect/Plan/Transforms/Passes.h"
 #include "windlass/Dialect/Plan/Transforms/Propagation.h"
 #include "windlass/Dialect/Plan/Transforms/Segments.h"
+#include "windlass/Dialect/Train/IR/TrainFunctions.h"
 
 #include <numeric>
 
@@ -229,7 +230,7 @@ struct ApplyRandomPlan : windlass::plan::impl::ApplyRandomPlanBase<ApplyRandomPl
         // An input has one layout in all functions.
         LayoutAttr &known = inputLayouts[name];
         if (!known)
-          known = makeLayout(type, axesOf(getOperation().lookupSymbol<func::FuncOp>(train::kMicrobatchFunction)));
+          known = makeLayout(type, axesOf(train::getMicrobatchFunction(getOperation())));
         layout = known;
       }
       if (!layout)
@@ -244,7 +245,7 @@ struct ApplyRandomPlan : windlass::plan::impl::ApplyRandomPlanBase<ApplyRandomPl
       auto type = llvm::cast<RankedTensorType>(operand.get().getType());
       LayoutAttr layout = LayoutAttr::getWhole(type);
       bool isMicrobatch = function.getName() == train::kMicrobatchFunction;
-      Axes own = isMicrobatch ? axes : axesOf(getOperation().lookupSymbol<func::FuncOp>(train::kMicrobatchFunction));
+      Axes own = isMicrobatch ? axes : axesOf(train::getMicrobatchFunction(getOperation()));
       if (isMicrobatch)
         layout = makeReachable(type, getLayout(operand.get()), own);
       else if (function.getName() == train::kInitFunction)

@@ -1,6 +1,7 @@
 #include "windlass/Dialect/Plan/Transforms/LayoutInference.h"
 #include "windlass/Dialect/Plan/Transforms/Passes.h"
 #include "windlass/Dialect/Plan/Transforms/Segments.h"
+#include "windlass/Dialect/Train/IR/TrainFunctions.h"
 
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/StringSet.h"
@@ -178,7 +179,7 @@ struct RecomputeSegments : windlass::plan::impl::RecomputeSegmentsBase<Recompute
       module.emitError("has no plan.mesh: apply a strategy or a plan first");
       return signalPassFailure();
     }
-    auto function = module.lookupSymbol<func::FuncOp>(train::kMicrobatchFunction);
+    auto function = train::getMicrobatchFunction(module);
     if (function && failed(Copier(function, mesh).run()))
       return signalPassFailure();
     for (const SegmentBlock &block : getSegmentBlocks(module)) {

@@ -1,6 +1,7 @@
 #include "windlass/Dialect/Plan/Transforms/Segments.h"
 
 #include "windlass/Dialect/Plan/Transforms/LayoutInference.h"
+#include "windlass/Dialect/Train/IR/TrainFunctions.h"
 #include "windlass/Support/TensorBytes.h"
 
 #include "llvm/ADT/MapVector.h"
@@ -17,7 +18,7 @@ using namespace windlass::plan;
 
 std::vector<SegmentBlock> plan::getSegmentBlocks(ModuleOp module) {
   std::vector<SegmentBlock> blocks;
-  auto function = module.lookupSymbol<func::FuncOp>(train::kMicrobatchFunction);
+  auto function = train::getMicrobatchFunction(module);
   if (!function || function.isExternal())
     return blocks;
   llvm::DenseMap<StringAttr, size_t> known;
@@ -258,7 +259,7 @@ double Recomputation::getAllFlops() {
 RecomputeSteps::RecomputeSteps(ModuleOp module) {
   std::vector<SegmentBlock> all = getSegmentBlocks(module);
   blocks = all.size();
-  Recomputation recompute(module.lookupSymbol<func::FuncOp>(train::kMicrobatchFunction));
+  Recomputation recompute(train::getMicrobatchFunction(module));
   auto measure = [&](std::initializer_list<ArrayRef<Operation *>> parts) {
     recompute.clear();
     for (ArrayRef<Operation *> part : parts)

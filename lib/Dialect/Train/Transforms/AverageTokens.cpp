@@ -1,4 +1,5 @@
 // train-average-tokens
+#include "windlass/Dialect/Train/IR/TrainFunctions.h"
 #include "windlass/Dialect/Train/Transforms/Passes.h"
 #include "windlass/Support/Diagnostics.h"
 #include "windlass/Support/Printable.h"
@@ -117,7 +118,7 @@ private:
 class AverageTokensPass : public impl::AverageTokensPassBase<AverageTokensPass> {
 public:
   void runOnOperation() override {
-    auto function = getOperation().lookupSymbol<func::FuncOp>(kLossFunction);
+    auto function = getLossFunction(getOperation());
     if (!function || function.isExternal()) {
       getOperation().emitError() << "there is no function @" << kLossFunction
                                  << " with a body; labels are found before train-differentiate";

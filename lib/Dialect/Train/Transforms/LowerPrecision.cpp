@@ -1,6 +1,7 @@
 // train-lower-precision
 #include "RouterPaths.h"
 
+#include "windlass/Dialect/Train/IR/TrainFunctions.h"
 #include "windlass/Dialect/Train/Transforms/Passes.h"
 
 #include "llvm/ADT/TypeSwitch.h"
@@ -54,16 +55,13 @@ public:
     for (func::FuncOp function : getReaders())
       lower(function);
     lowerInitValues();
-    setTypes(module.lookupSymbol<func::FuncOp>(kInitFunction));
+    setTypes(getInitFunction(module));
     for (func::FuncOp function : getReaders())
       setTypes(function);
   }
 
 private:
-  SmallVector<func::FuncOp> getReaders() {
-    return {module.lookupSymbol<func::FuncOp>(kMicrobatchFunction),
-            module.lookupSymbol<func::FuncOp>(kEvaluateFunction)};
-  }
+  SmallVector<func::FuncOp> getReaders() { return {getMicrobatchFunction(module), getEvaluateFunction(module)}; }
 
   void setTypes(func::FuncOp function) {
     Block &block = function.front();
@@ -229,7 +227,7 @@ private:
 
   /// Converts values of @init there, once, where nothing reads them in f32.
   void lowerInitValues() {
-    auto init = module.lookupSymbol<func::FuncOp>(kInitFunction);
+    auto init = getInitFunction(module);
     Operation *end = init.front().getTerminator();
     for (OpOperand &result : end->getOpOperands()) {
       SmallVector<BlockArgument> arguments;

@@ -1,5 +1,6 @@
 // train-mark-repeats
 #include "Blocks.h"
+#include "windlass/Dialect/Train/IR/TrainFunctions.h"
 #include "windlass/Dialect/Train/Transforms/Passes.h"
 
 #include "llvm/ADT/MapVector.h"
@@ -187,7 +188,7 @@ public:
       markForward(function.front());
       markFollowers(function.front());
     }
-    if (auto function = module.lookupSymbol<func::FuncOp>(kUpdateFunction); function && !function.isExternal())
+    if (auto function = getUpdateFunction(module); function && !function.isExternal())
       markUpdate(function.front());
   }
 };

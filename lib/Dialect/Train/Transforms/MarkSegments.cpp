@@ -1,5 +1,6 @@
 // train-mark-segments
 #include "Blocks.h"
+#include "windlass/Dialect/Train/IR/TrainFunctions.h"
 #include "windlass/Dialect/Train/Transforms/Passes.h"
 
 #include "llvm/ADT/MapVector.h"
@@ -148,7 +149,7 @@ private:
 class MarkSegmentsPass : public impl::MarkSegmentsPassBase<MarkSegmentsPass> {
 public:
   void runOnOperation() override {
-    auto function = getOperation().lookupSymbol<func::FuncOp>(kMicrobatchFunction);
+    auto function = getMicrobatchFunction(getOperation());
     if (function && !function.isExternal())
       SegmentMarker(function.front()).run();
   }

@@ -1,5 +1,6 @@
 // train-verify-graph
 #include "FunctionChecks.h"
+#include "windlass/Dialect/Train/IR/TrainFunctions.h"
 #include "windlass/Dialect/Train/Transforms/Passes.h"
 
 using namespace mlir;
@@ -33,7 +34,7 @@ public:
   void runOnOperation() override {
     ModuleOp module = getOperation();
     bool isRight = checkModule(module, {kLossFunction});
-    if (auto function = module.lookupSymbol<func::FuncOp>(kLossFunction)) {
+    if (auto function = getLossFunction(module)) {
       isRight &= checkLoss(function);
     } else {
       module.emitError() << "a training graph has a function @" << kLossFunction;
