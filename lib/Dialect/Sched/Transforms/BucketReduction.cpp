@@ -23,7 +23,7 @@ struct Issue {
 
 class Composer {
 public:
-  Composer(Program &program, std::vector<Command> backward, Location loc)
+  Composer(ProgramLowering &program, std::vector<Command> backward, Location loc)
       : program(program), backward(std::move(backward)), loc(loc) {
     for (size_t i = 0; i < this->backward.size(); ++i)
       for (const View &view : llvm::concat<const View>(this->backward[i].ins, this->backward[i].outs))
@@ -178,7 +178,7 @@ private:
     return result;
   }
 
-  Program &program;
+  ProgramLowering &program;
   std::vector<Command> backward;
   Location loc;
   /// By storage, the position behind the last command that uses it.
@@ -196,7 +196,7 @@ private:
 
 } // namespace
 
-std::vector<Command> windlass::sched::composeReduction(Program &program, std::vector<Command> backward,
+std::vector<Command> windlass::sched::composeReduction(ProgramLowering &program, std::vector<Command> backward,
                                                        std::vector<Command> reduce, int64_t chunk, Location loc) {
   Composer composer(program, std::move(backward), loc);
   for (Bucket &bucket : program.buckets)

@@ -2,7 +2,7 @@
 #ifndef WINDLASS_LIB_DIALECT_SCHED_TRANSFORMS_BUCKETREDUCTION_H
 #define WINDLASS_LIB_DIALECT_SCHED_TRANSFORMS_BUCKETREDUCTION_H
 
-#include "Program.h"
+#include "ProgramLowering.h"
 
 namespace windlass::sched {
 
@@ -10,8 +10,8 @@ namespace windlass::sched {
 /// and behind those of `backward`, its backward: each collective at the first border of a repeated block behind the
 /// last command that uses its buffer. Commands among those of the backward run in the last backward of a step only;
 /// commands behind it, with the waits for all collectives, belong to `@reduce`.
-std::vector<Command> composeReduction(Program &program, std::vector<Command> backward, std::vector<Command> reduce,
-                                      int64_t chunk, mlir::Location loc);
+std::vector<Command> composeReduction(ProgramLowering &program, std::vector<Command> backward,
+                                      std::vector<Command> reduce, int64_t chunk, mlir::Location loc);
 
 } // namespace windlass::sched
 

@@ -1,5 +1,5 @@
 // Reduces events to those that the order needs, with the same numbers in every instance of a repeated block.
-#include "Program.h"
+#include "ProgramLowering.h"
 
 #include <map>
 #include <set>
@@ -181,7 +181,7 @@ static void mergeEqualRecords(std::vector<Command> &commands) {
   commands = std::move(kept);
 }
 
-void Program::numberEvents() {
+void ProgramLowering::numberEvents() {
   for (auto &[function, commands] : functions) {
     mergeLastWaits(commands, commands.size(), events);
     // @reduce stands behind @backward.

@@ -2,13 +2,13 @@
 #ifndef WINDLASS_LIB_DIALECT_SCHED_TRANSFORMS_FUNCTIONLOWERING_H
 #define WINDLASS_LIB_DIALECT_SCHED_TRANSFORMS_FUNCTIONLOWERING_H
 
-#include "Program.h"
+#include "ProgramLowering.h"
 
 namespace windlass::sched {
 
 class FunctionLowering {
 public:
-  FunctionLowering(Program &program, mlir::func::FuncOp function) : program(program), function(function) {}
+  FunctionLowering(ProgramLowering &program, mlir::func::FuncOp function) : program(program), function(function) {}
 
   /// Lowers the body. `arguments` are the views of the function's arguments; `results` receives those of its results.
   /// Operations in `skipped` have been lowered elsewhere.
@@ -89,7 +89,7 @@ private:
   bool isLoaded(unsigned storage);
   bool isWrittenWhileRead(LoadOp load);
 
-  Program &program;
+  ProgramLowering &program;
   mlir::func::FuncOp function;
   llvm::DenseMap<mlir::Value, View> views;
   /// The add_to ops whose addition the producer performs.

@@ -1,6 +1,6 @@
 #include "BucketReduction.h"
 #include "FunctionLowering.h"
-#include "Program.h"
+#include "ProgramLowering.h"
 #include "windlass/Dialect/Sched/IR/Schedules.h"
 #include "windlass/Dialect/Sched/IR/StepFunctions.h"
 #include "windlass/Dialect/Sched/Transforms/Passes.h"
@@ -36,7 +36,7 @@ struct LowerToCommands : sched::impl::LowerToCommandsBase<LowerToCommands> {
     FailureOr<llvm::MapVector<int64_t, Slots>> slots = makeSlots(op);
     if (failed(slots))
       return failure();
-    Program program(op, std::move(*slots));
+    ProgramLowering program(op, std::move(*slots));
     for (int64_t chunk : getChunks(op))
       if (failed(lowerChunk(program, chunk)))
         return failure();
@@ -66,7 +66,7 @@ struct LowerToCommands : sched::impl::LowerToCommandsBase<LowerToCommands> {
     return slots;
   }
 
-  LogicalResult lowerChunk(Program &program, int64_t chunk) {
+  LogicalResult lowerChunk(ProgramLowering &program, int64_t chunk) {
     ProgramOp op = program.program;
     func::FuncOp forward = getStepFunction(op, StepRole::forward, chunk),
                  backward = getStepFunction(op, StepRole::backward, chunk),

@@ -1,4 +1,4 @@
-#include "Program.h"
+#include "ProgramLowering.h"
 
 #include "windlass/Dialect/Plan/IR/PlanText.h"
 #include "windlass/Dialect/Sched/IR/StepFunctions.h"
@@ -14,7 +14,7 @@ using namespace mlir;
 using namespace windlass;
 using namespace windlass::sched;
 
-Program::Program(ProgramOp program, llvm::MapVector<int64_t, Slots> slots)
+ProgramLowering::ProgramLowering(ProgramOp program, llvm::MapVector<int64_t, Slots> slots)
     : program(program), slots(std::move(slots)), symbols(program) {
   streams.push_back({"compute", StreamKind::compute});
   for (func::FuncOp function : getStepFunctions(program))
@@ -37,7 +37,7 @@ Program::Program(ProgramOp program, llvm::MapVector<int64_t, Slots> slots)
   }
 }
 
-void Program::collectBuckets(func::FuncOp reduce) {
+void ProgramLowering::collectBuckets(func::FuncOp reduce) {
   // How often @reduce names a resource: one load and one store are the bucket's own.
   DenseMap<StringAttr, unsigned> mentions;
   for (Operation &op : reduce.getBody().front())
@@ -77,14 +77,14 @@ void Program::collectBuckets(func::FuncOp reduce) {
   }
 }
 
-unsigned Program::addTransient(int64_t bytes) {
+unsigned ProgramLowering::addTransient(int64_t bytes) {
   Storage storage;
   storage.bytes = bytes;
   storages.push_back(storage);
   return storages.size() - 1;
 }
 
-FlatSymbolRefAttr Program::getIdentityFunction(Type element) {
+FlatSymbolRefAttr ProgramLowering::getIdentityFunction(Type element) {
   FlatSymbolRefAttr &known = identityFunctions[element];
   if (known)
     return known;
@@ -102,7 +102,7 @@ FlatSymbolRefAttr Program::getIdentityFunction(Type element) {
   return known = FlatSymbolRefAttr::get(program.getContext(), name);
 }
 
-unsigned Program::getCommunicator(ArrayAttr axes, bool spansPositions) {
+unsigned ProgramLowering::getCommunicator(ArrayAttr axes, bool spansPositions) {
   for (auto [index, known] : llvm::enumerate(communicators))
     if (known.axes == axes && known.spansPositions == spansPositions)
       return index;
@@ -115,7 +115,7 @@ unsigned Program::getCommunicator(ArrayAttr axes, bool spansPositions) {
   return communicators.size() - 1;
 }
 
-std::vector<Command *> Program::getTimeline() {
+std::vector<Command *> ProgramLowering::getTimeline() {
   std::vector<Command *> timeline;
   for (func::FuncOp function : getStepFunctions(program))
     if (auto found = functions.find(function); found != functions.end())
@@ -200,7 +200,7 @@ DictionaryAttr describePeak(MLIRContext *context, ArrayRef<Command *> timeline,
 
 } // namespace
 
-void Program::shareStorages() {
+void ProgramLowering::shareStorages() {
   std::vector<Command *> timeline = getTimeline();
   std::vector<Lifetime> lifetimes = getLifetimes(timeline, storages.size());
   std::vector<unsigned> replacement(storages.size());
@@ -253,7 +253,7 @@ void Program::shareStorages() {
   }
 }
 
-void Program::assignSlots() {
+void ProgramLowering::assignSlots() {
   auto list = [&](StepRole role, int64_t chunk, bool ofReduce) {
     DenseSet<unsigned> touched;
     for (const Command &command : functions.lookup(getStepFunction(program, role, chunk)))
@@ -280,7 +280,7 @@ void Program::assignSlots() {
   }
 }
 
-llvm::SetVector<unsigned> Program::listResources() {
+llvm::SetVector<unsigned> ProgramLowering::listResources() {
   llvm::SetVector<unsigned> listed;
   for (const Bucket &bucket : buckets)
     listed.insert(bucket.storage);
@@ -293,7 +293,7 @@ llvm::SetVector<unsigned> Program::listResources() {
   return listed;
 }
 
-void Program::placeSlots(ArrayRef<unsigned> resources, int64_t &end) {
+void ProgramLowering::placeSlots(ArrayRef<unsigned> resources, int64_t &end) {
   for (auto &[chunk, its] : slots) {
     auto place = [&, chunk = chunk, &its = its](unsigned number) {
       Storage &storage = storages[number];
@@ -314,7 +314,7 @@ void Program::placeSlots(ArrayRef<unsigned> resources, int64_t &end) {
   }
 }
 
-void Program::placeStorages() {
+void ProgramLowering::placeStorages() {
   int64_t end = 0;
   auto place = [&](unsigned number) {
     Storage &storage = storages[number];
@@ -360,13 +360,13 @@ void Program::placeStorages() {
       << remark::metric("largest_live_set", liveBytes);
 }
 
-FlatSymbolRefAttr Program::getArenaName(unsigned storage) const {
+FlatSymbolRefAttr ProgramLowering::getArenaName(unsigned storage) const {
   std::optional<int64_t> chunk = storages[storage].chunk;
   return chunk ? slotsNames.lookup(*chunk)
                : FlatSymbolRefAttr::get(const_cast<ProgramOp &>(program).getContext(), kDeviceArena);
 }
 
-void Program::emit() {
+void ProgramLowering::emit() {
   emitArena();
   for (ResourceOp resource : program.getOps<ResourceOp>()) {
     View view = getView(resource);
@@ -385,7 +385,7 @@ void Program::emit() {
   });
 }
 
-void Program::emitArena() {
+void ProgramLowering::emitArena() {
   auto builder = OpBuilder::atBlockBegin(program.getBody());
   auto arena = ArenaOp::create(builder, program.getLoc(), kDeviceArena, plan::MemoryKind::device, arenaBytes);
   arena->setAttr(kLargestLiveSetAttr, builder.getI64IntegerAttr(liveBytes));
@@ -404,7 +404,7 @@ void Program::emitArena() {
                                communicator.spansPositions, streamNames[communicator.stream].getValue())));
 }
 
-void Program::emitFunction(func::FuncOp function, ArrayRef<Command> commands, bool isReduce) {
+void ProgramLowering::emitFunction(func::FuncOp function, ArrayRef<Command> commands, bool isReduce) {
   MLIRContext *context = program.getContext();
   OpBuilder builder(context);
   Region body;

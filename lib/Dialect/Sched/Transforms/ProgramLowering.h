@@ -1,6 +1,6 @@
-// The step under construction: storages without offsets and the commands of each function.
-#ifndef WINDLASS_LIB_DIALECT_SCHED_TRANSFORMS_PROGRAM_H
-#define WINDLASS_LIB_DIALECT_SCHED_TRANSFORMS_PROGRAM_H
+// A program while it is lowered to commands: storages without offsets, and the commands of each function.
+#ifndef WINDLASS_LIB_DIALECT_SCHED_TRANSFORMS_PROGRAMLOWERING_H
+#define WINDLASS_LIB_DIALECT_SCHED_TRANSFORMS_PROGRAMLOWERING_H
 
 #include "Views.h"
 #include "windlass/Dialect/Sched/IR/SchedOps.h"
@@ -98,11 +98,11 @@ struct Bucket {
   unsigned communicator = 0;
 };
 
-class Program {
+class ProgramLowering {
 public:
   /// Makes the storages of all resources; the functions @reduce decide which stand together. `slots` are those of the
   /// chunks that have any.
-  Program(ProgramOp program, llvm::MapVector<int64_t, Slots> slots);
+  ProgramLowering(ProgramOp program, llvm::MapVector<int64_t, Slots> slots);
 
   ProgramOp program;
   std::vector<Storage> storages;
