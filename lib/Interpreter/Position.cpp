@@ -17,7 +17,7 @@ static LogicalResult reportAt(ResourceOp resource, llvm::Error error) {
 
 Position::Position(sched::ProgramOp program, const RunInputs &inputs, std::unique_ptr<Machine> machine)
     : program(program), inputs(inputs), mesh(program.getMesh()), machine(std::move(machine)),
-      everyone(getEveryone(mesh)), groups(getReplicas(mesh)) {}
+      everyone(getEveryone(mesh)), replicas(getReplicas(mesh)) {}
 
 LogicalResult Position::prepare() {
   auto schedules = program.getOps<sched::ScheduleOp>();
@@ -27,8 +27,8 @@ LogicalResult Position::prepare() {
   if (failed(expanded))
     return failure();
   actions = std::move(expanded->actions);
-  if (inputs.microBatches % getGroups())
-    return program.emitOpError() << getGroups() << " groups cannot share " << inputs.microBatches
+  if (inputs.microBatches % countReplicas())
+    return program.emitOpError() << countReplicas() << " data-parallel replicas cannot share " << inputs.microBatches
                                  << " micro-batches: choose a multiple";
   return success();
 }
@@ -87,12 +87,12 @@ LogicalResult Position::writeInputs(int64_t chunk, int64_t slot, int64_t firstK)
     if (failed(placement))
       return failure();
     RankValues parts(mesh.getRanks());
-    for (auto [j, group] : llvm::enumerate(groups)) {
+    for (auto [j, replica] : llvm::enumerate(replicas)) {
       llvm::Expected<Tensor> whole = inputs.input(getShownName(resource), resource.getGlobalTensorType(),
                                                   resource->getAttrDictionary(), firstK + static_cast<int64_t>(j));
       if (!whole)
         return reportAt(resource, whole.takeError());
-      for (int64_t rank : group)
+      for (int64_t rank : replica)
         parts[rank] = placement->cut(*whole, rank);
     }
     if (failed(machine->write(resource, parts, slot)))
@@ -125,8 +125,8 @@ FailureOr<SmallVector<Tensor>> Position::wholesOf(ResourceOp resource) {
     return failure();
   RankValues parts = machine->read(resource, /*slot=*/0);
   SmallVector<Tensor> wholes;
-  for (const SmallVector<int64_t> &group : groups) {
-    llvm::Expected<Tensor> whole = placement->assemble(parts, group);
+  for (const SmallVector<int64_t> &replica : replicas) {
+    llvm::Expected<Tensor> whole = placement->assemble(parts, replica);
     if (!whole)
       return reportAt(resource, whole.takeError());
     wholes.push_back(std::move(*whole));

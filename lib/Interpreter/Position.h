@@ -15,20 +15,20 @@ public:
   Position(sched::ProgramOp program, const RunInputs &inputs, std::unique_ptr<Machine> machine);
 
   /// Lists the actions of a step. Fails with a diagnostic where the program has no schedule, or one that no program
-  /// runs, and where the groups of its ranks cannot share the micro-batches of a step.
+  /// runs, and where the data-parallel replicas cannot share the micro-batches of a step.
   mlir::LogicalResult prepare();
 
   sched::ProgramOp getProgram() const { return program; }
   Machine &getMachine() { return *machine; }
   const std::vector<schedule::Action> &getActions() const { return actions; }
   int64_t getRanks() const { return mesh.getRanks(); }
-  /// The number of groups of ranks that process different micro-batches at the same time (P).
-  int64_t getGroups() const { return static_cast<int64_t>(groups.size()); }
+  /// The number of data-parallel replicas (P), which process different micro-batches at the same time.
+  int64_t countReplicas() const { return static_cast<int64_t>(replicas.size()); }
 
   mlir::LogicalResult loadParameters();
   /// Writes the hyperparameters of a step.
   mlir::LogicalResult writeScalars(int64_t step, const LossScaling &scaling);
-  /// Writes the inputs of a chunk into a slot: group j takes micro-batch `firstK` + j.
+  /// Writes the inputs of a chunk into a slot: replica j takes micro-batch `firstK` + j.
   mlir::LogicalResult writeInputs(int64_t chunk, int64_t slot, int64_t firstK);
   /// Runs the function of a role and chunk; false where it waits for other positions, to be called again. Fails with a
   /// diagnostic where there is none.
@@ -41,7 +41,7 @@ public:
   mlir::LogicalResult dumpState(RunResult &result);
   /// Returns the whole value of a resource, after reductions.
   mlir::FailureOr<Tensor> wholeOf(sched::ResourceOp resource);
-  /// Returns the whole value of a resource as each group holds it.
+  /// Returns the whole value of a resource as each replica holds it.
   mlir::FailureOr<llvm::SmallVector<Tensor>> wholesOf(sched::ResourceOp resource);
 
   auto resources(sched::ResourceKind kind) {
@@ -60,7 +60,7 @@ private:
   const RunInputs &inputs;
   plan::MeshAttr mesh;
   std::unique_ptr<Machine> machine;
-  std::vector<llvm::SmallVector<int64_t>> everyone, groups;
+  std::vector<llvm::SmallVector<int64_t>> everyone, replicas;
   std::vector<schedule::Action> actions;
 };
 

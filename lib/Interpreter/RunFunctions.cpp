@@ -31,7 +31,7 @@ public:
       mesh = MeshAttr::get(module.getContext(), {});
     ranks = mesh.getRanks();
     everyone = getEveryone(mesh);
-    groups = getReplicas(mesh);
+    replicas = getReplicas(mesh);
   }
 
   LogicalResult loadParameters();
@@ -54,12 +54,12 @@ private:
   LayoutAttr wholeIfMissing(Attribute layout, Type type);
   RankValues cutForAll(const Placement &placement, const Tensor &whole);
   /// Assembles one tensor per data-parallel replica from the replica's ranks.
-  FailureOr<SmallVector<Tensor>> assembleGroups(Operation *op, const Placement &placement, const RankValues &parts,
-                                                ArrayRef<SmallVector<int64_t>> of);
+  FailureOr<SmallVector<Tensor>> assembleEach(Operation *op, const Placement &placement, const RankValues &parts,
+                                              ArrayRef<SmallVector<int64_t>> of);
   FailureOr<Tensor> assembleWhole(Operation *op, const Placement &placement, const RankValues &parts);
 
-  FailureOr<SpmdValues> runFunction(func::FuncOp function, SpmdValues arguments, bool isPerGroup, bool isUpdate);
-  FailureOr<bool> runSpecial(Operation &op, ArrayRef<RankValues> operands, SpmdValues &results, bool isPerGroup,
+  FailureOr<SpmdValues> runFunction(func::FuncOp function, SpmdValues arguments, bool isPerReplica, bool isUpdate);
+  FailureOr<bool> runSpecial(Operation &op, ArrayRef<RankValues> operands, SpmdValues &results, bool isPerReplica,
                              bool isUpdate);
   LogicalResult write(train::WriteOp op, const RankValues &value);
   /// Brings the gradients of a micro-batch to the layouts in which `@update` takes them.
@@ -88,7 +88,7 @@ private:
   const RunInputs &inputs;
   LossScaling scaling;
   MeshAttr mesh;
-  std::vector<SmallVector<int64_t>> everyone, groups;
+  std::vector<SmallVector<int64_t>> everyone, replicas;
   llvm::MapVector<StringAttr, Stored> parameters;
   SpmdValues initValues;
   int64_t step = 0;
@@ -129,12 +129,12 @@ RankValues FunctionRunner::cutForAll(const Placement &placement, const Tensor &w
   return parts;
 }
 
-FailureOr<SmallVector<Tensor>> FunctionRunner::assembleGroups(Operation *op, const Placement &placement,
-                                                              const RankValues &parts,
-                                                              ArrayRef<SmallVector<int64_t>> of) {
+FailureOr<SmallVector<Tensor>> FunctionRunner::assembleEach(Operation *op, const Placement &placement,
+                                                            const RankValues &parts,
+                                                            ArrayRef<SmallVector<int64_t>> of) {
   SmallVector<Tensor> wholes;
-  for (const SmallVector<int64_t> &group : of) {
-    FailureOr<Tensor> whole = at(op, placement.assemble(parts, group));
+  for (const SmallVector<int64_t> &members : of) {
+    FailureOr<Tensor> whole = at(op, placement.assemble(parts, members));
     if (failed(whole))
       return failure();
     wholes.push_back(std::move(*whole));
@@ -143,7 +143,7 @@ FailureOr<SmallVector<Tensor>> FunctionRunner::assembleGroups(Operation *op, con
 }
 
 FailureOr<Tensor> FunctionRunner::assembleWhole(Operation *op, const Placement &placement, const RankValues &parts) {
-  FailureOr<SmallVector<Tensor>> wholes = assembleGroups(op, placement, parts, everyone);
+  FailureOr<SmallVector<Tensor>> wholes = assembleEach(op, placement, parts, everyone);
   if (failed(wholes))
     return failure();
   return wholes->front();
@@ -151,12 +151,12 @@ FailureOr<Tensor> FunctionRunner::assembleWhole(Operation *op, const Placement &
 
 FailureOr<RankValues> FunctionRunner::reshard(Operation *op, const Placement &from, const Placement &to,
                                               const RankValues &parts, ArrayRef<SmallVector<int64_t>> of) {
-  FailureOr<SmallVector<Tensor>> wholes = assembleGroups(op, from, parts, of);
+  FailureOr<SmallVector<Tensor>> wholes = assembleEach(op, from, parts, of);
   if (failed(wholes))
     return failure();
   RankValues results(ranks);
-  for (auto [group, whole] : llvm::zip_equal(of, *wholes))
-    for (int64_t rank : group)
+  for (auto [members, whole] : llvm::zip_equal(of, *wholes))
+    for (int64_t rank : members)
       results[rank] = to.cut(whole, rank);
   return results;
 }
@@ -199,12 +199,12 @@ FailureOr<RankValues> FunctionRunner::inputParts(func::FuncOp function, unsigned
   if (failed(placement))
     return failure();
   RankValues parts(ranks);
-  for (auto [j, group] : llvm::enumerate(groups)) {
+  for (auto [j, replica] : llvm::enumerate(replicas)) {
     FailureOr<Tensor> whole =
         at(function, inputs.input(name.getValue(), type, function.getArgAttrDict(argument), firstK + int64_t(j)));
     if (failed(whole))
       return failure();
-    for (int64_t rank : group)
+    for (int64_t rank : replica)
       parts[rank] = placement->cut(*whole, rank);
   }
   return parts;
@@ -238,7 +238,7 @@ static bool namesAxis(LayoutAttr layout, StringRef axis) {
 }
 
 FailureOr<bool> FunctionRunner::runSpecial(Operation &op, ArrayRef<RankValues> operands, SpmdValues &results,
-                                           bool isPerGroup, bool isUpdate) {
+                                           bool isPerReplica, bool isUpdate) {
   if (auto read = llvm::dyn_cast<train::ReadOp>(op)) {
     auto found = parameters.find(read.getParameterAttr().getAttr());
     if (found == parameters.end())
@@ -281,10 +281,11 @@ FailureOr<bool> FunctionRunner::runSpecial(Operation &op, ArrayRef<RankValues> o
     FailureOr<Placement> to = placementOf(&op, reshardOp.getTo(), reshardOp.getInput().getType());
     if (failed(from) || failed(to))
       return failure();
-    // What names an axis of the groups is read of a parameter, which all of them share.
-    bool isShared = !isPerGroup || llvm::any_of(mesh.axesOf(plan::AxisRole::replica),
-                                                [&](StringAttr axis) { return namesAxis(reshardOp.getFrom(), axis); });
-    FailureOr<RankValues> parts = reshard(&op, *from, *to, operands[0], isShared ? everyone : groups);
+    // What names an axis of the replicas is read of a parameter, which all of them share.
+    bool isShared = !isPerReplica || llvm::any_of(mesh.axesOf(plan::AxisRole::replica), [&](StringAttr axis) {
+      return namesAxis(reshardOp.getFrom(), axis);
+    });
+    FailureOr<RankValues> parts = reshard(&op, *from, *to, operands[0], isShared ? everyone : replicas);
     if (failed(parts))
       return failure();
     results[0] = std::move(*parts);
@@ -303,10 +304,10 @@ FailureOr<bool> FunctionRunner::runSpecial(Operation &op, ArrayRef<RankValues> o
   return false;
 }
 
-FailureOr<SpmdValues> FunctionRunner::runFunction(func::FuncOp function, SpmdValues arguments, bool isPerGroup,
+FailureOr<SpmdValues> FunctionRunner::runFunction(func::FuncOp function, SpmdValues arguments, bool isPerReplica,
                                                   bool isUpdate) {
   auto special = [&](Operation &op, ArrayRef<RankValues> operands, SpmdValues &results) -> FailureOr<Progress> {
-    FailureOr<bool> isDone = runSpecial(op, operands, results, isPerGroup, isUpdate);
+    FailureOr<bool> isDone = runSpecial(op, operands, results, isPerReplica, isUpdate);
     if (failed(isDone))
       return failure();
     return *isDone ? Progress::done : Progress::kernel;
@@ -359,8 +360,8 @@ LogicalResult FunctionRunner::evaluate(RunResult &result) {
   auto function = train::getEvaluateFunction(module);
   if (!function)
     return success();
-  int64_t groupCount = groups.size();
-  for (int64_t k = 0; k + groupCount <= inputs.microBatches; k += groupCount) {
+  int64_t replicaCount = replicas.size();
+  for (int64_t k = 0; k + replicaCount <= inputs.microBatches; k += replicaCount) {
     FailureOr<SpmdValues> arguments = argumentsOf(function, k);
     if (failed(arguments))
       return failure();
@@ -374,7 +375,7 @@ LogicalResult FunctionRunner::evaluate(RunResult &result) {
         placementOf(function, wholeIfMissing(function.getResultAttr(0, plan::kLayoutAttr), type), type);
     if (failed(place))
       return failure();
-    FailureOr<SmallVector<Tensor>> losses = assembleGroups(function, *place, results->front(), groups);
+    FailureOr<SmallVector<Tensor>> losses = assembleEach(function, *place, results->front(), replicas);
     if (failed(losses))
       return failure();
     for (auto [j, loss] : llvm::enumerate(*losses))
@@ -413,10 +414,10 @@ LogicalResult FunctionRunner::accumulateLayouts(func::FuncOp microbatch, func::F
 }
 
 FailureOr<SpmdValues> FunctionRunner::sumMicrobatches(func::FuncOp microbatch, func::FuncOp update) {
-  int64_t groupCount = groups.size(), total = inputs.microBatches;
+  int64_t replicaCount = replicas.size(), total = inputs.microBatches;
   SpmdValues sums;
-  for (int64_t i = 0; i < total / groupCount; ++i) {
-    FailureOr<SpmdValues> arguments = argumentsOf(microbatch, step * total + i * groupCount);
+  for (int64_t i = 0; i < total / replicaCount; ++i) {
+    FailureOr<SpmdValues> arguments = argumentsOf(microbatch, step * total + i * replicaCount);
     if (failed(arguments))
       return failure();
     FailureOr<SpmdValues> results = runFunction(microbatch, std::move(*arguments), true, false);
@@ -442,7 +443,7 @@ FailureOr<double> FunctionRunner::sumOfShares(func::FuncOp microbatch, const Ran
       placementOf(microbatch, wholeIfMissing(microbatch.getResultAttr(0, plan::kLayoutAttr), type), type);
   if (failed(place))
     return failure();
-  FailureOr<SmallVector<Tensor>> whole = assembleGroups(microbatch, *place, shares, groups);
+  FailureOr<SmallVector<Tensor>> whole = assembleEach(microbatch, *place, shares, replicas);
   if (failed(whole))
     return failure();
   double loss = 0;
@@ -501,8 +502,8 @@ FailureOr<RunResult> FunctionRunner::runSteps() {
   auto update = train::getUpdateFunction(module);
   if (!microbatch || !update)
     return module.emitError("needs the functions @microbatch and @update");
-  if (int64_t groupCount = groups.size(); inputs.microBatches % groupCount)
-    return module.emitError() << groupCount << " groups cannot share " << inputs.microBatches
+  if (int64_t replicaCount = replicas.size(); inputs.microBatches % replicaCount)
+    return module.emitError() << replicaCount << " data-parallel replicas cannot share " << inputs.microBatches
                               << " micro-batches: choose a multiple";
   if (init) {
     FailureOr<SpmdValues> values = runFunction(init, {}, false, false);

@@ -45,7 +45,7 @@ private:
   LogicalResult evaluate(int64_t k, RunResult &result);
 
   Position &positionOf(int64_t chunk) { return positions[placement.positionOf[chunk]]; }
-  int64_t getGroups() const { return positions.front().getGroups(); }
+  int64_t countReplicas() const { return positions.front().countReplicas(); }
 
   ModuleOp module;
   const RunInputs &inputs;
@@ -69,9 +69,9 @@ LogicalResult ScheduleRunner::prepare() {
   for (Position &position : positions) {
     if (failed(position.prepare()))
       return failure();
-    if (position.getGroups() != getGroups())
+    if (position.countReplicas() != countReplicas())
       return position.getProgram().emitOpError("has ")
-             << position.getGroups() << " groups of ranks, but position 0 has " << getGroups();
+             << position.countReplicas() << " data-parallel replicas, but position 0 has " << countReplicas();
     if (failed(position.loadParameters()))
       return failure();
     for (int64_t chunk : sched::getChunks(position.getProgram()))
@@ -109,7 +109,7 @@ FailureOr<bool> ScheduleRunner::receive(int64_t chunk, int64_t peer, int64_t slo
 
 FailureOr<bool> ScheduleRunner::runAction(Position &position, const schedule::Action &action, int64_t step,
                                           RunResult &result) {
-  int64_t perGroup = inputs.microBatches / getGroups();
+  int64_t perReplica = inputs.microBatches / countReplicas();
   if (action.kind == ActionKind::Receive)
     return receive(action.chunk, action.peerChunk, action.slot);
   if (action.kind == ActionKind::Send) {
@@ -117,10 +117,10 @@ FailureOr<bool> ScheduleRunner::runAction(Position &position, const schedule::Ac
     return true;
   }
   if (action.kind == ActionKind::Forward) {
-    if (action.microBatch >= perGroup)
+    if (action.microBatch >= perReplica)
       return position.getProgram().emitOpError("has more forward actions than the ")
-             << perGroup << " micro-batches of a rank's step";
-    int64_t firstK = step * inputs.microBatches + action.microBatch * getGroups();
+             << perReplica << " micro-batches of a rank's step";
+    int64_t firstK = step * inputs.microBatches + action.microBatch * countReplicas();
     if (failed(position.writeInputs(action.chunk, action.slot, firstK)))
       return failure();
   }
@@ -218,7 +218,7 @@ LogicalResult ScheduleRunner::evaluate(RunResult &result) {
   for (int64_t chunk = 0; chunk < placement.countChunks(); ++chunk)
     if (!sched::getStepFunction(positionOf(chunk).getProgram(), sched::StepRole::evaluate, chunk))
       return success();
-  for (int64_t k = 0; k + getGroups() <= inputs.microBatches; k += getGroups())
+  for (int64_t k = 0; k + countReplicas() <= inputs.microBatches; k += countReplicas())
     if (failed(evaluate(k, result)))
       return failure();
   return success();

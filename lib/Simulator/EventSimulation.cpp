@@ -52,7 +52,7 @@ private:
   llvm::Error checkChannels();
   /// Carries out what the stream can do at the present time.
   void advance(int64_t rank, int64_t stream);
-  void start(int64_t rank, int64_t stream, const Step &step, const Channel *channel);
+  void start(int64_t rank, int64_t stream, const Task &task, const Channel *channel);
   /// Starts the work of a group where all of its ranks are at it.
   void meet(int64_t group);
   void wakeWaiting(int64_t rank);
@@ -81,16 +81,16 @@ private:
 llvm::Error Simulation::checkChannels() {
   for (auto [r, rank] : llvm::enumerate(problem.ranks))
     for (const Function &function : rank.functions)
-      for (const Step &step : function.steps) {
-        bool sends = step.kind == Step::Kind::Send;
-        if (!sends && step.kind != Step::Kind::Receive)
+      for (const Task &task : function.tasks) {
+        bool sends = task.kind == Task::Kind::Send;
+        if (!sends && task.kind != Task::Kind::Receive)
           continue;
-        Channel &channel = channels[step.object];
-        int64_t index = static_cast<int64_t>(r), stream = rank.isSerial ? 0 : step.stream;
+        Channel &channel = channels[task.object];
+        int64_t index = static_cast<int64_t>(r), stream = rank.isSerial ? 0 : task.stream;
         int64_t &end = sends ? channel.sender : channel.receiver;
         int64_t &endStream = sends ? channel.senderStream : channel.receiverStream;
         if (end >= 0 && (end != index || endStream != stream))
-          return llvm::createStringError("channel %lld has two %s", static_cast<long long>(step.object),
+          return llvm::createStringError("channel %lld has two %s", static_cast<long long>(task.object),
                                          sends ? "senders" : "receivers");
         end = index;
         endStream = stream;
@@ -98,8 +98,8 @@ llvm::Error Simulation::checkChannels() {
   return llvm::Error::success();
 }
 
-void Simulation::start(int64_t rank, int64_t stream, const Step &step, const Channel *channel) {
-  Activity activity{rank, stream, -1, -1, step.uses, now + step.picoseconds, static_cast<double>(step.picoseconds),
+void Simulation::start(int64_t rank, int64_t stream, const Task &task, const Channel *channel) {
+  Activity activity{rank, stream, -1, -1, task.uses, now + task.picoseconds, static_cast<double>(task.picoseconds),
                     1,    now};
   ranks[rank].begin(stream, now);
   if (channel) {
@@ -114,28 +114,28 @@ void Simulation::meet(int64_t group) {
   std::vector<std::pair<int64_t, int64_t>> present;
   for (int64_t rank : groups[group])
     for (auto [stream, its] : llvm::enumerate(ranks[rank].streams))
-      if (its.status == StreamState::Status::Meeting && ranks[rank].getStep(its).kind == Step::Kind::Meet &&
-          ranks[rank].getStep(its).object == group)
+      if (its.status == StreamState::Status::Meeting && ranks[rank].getTask(its).kind == Task::Kind::Meet &&
+          ranks[rank].getTask(its).object == group)
         present.emplace_back(rank, stream);
   if (present.size() < groups[group].size())
     return;
   for (auto [rank, stream] : present)
-    start(rank, stream, ranks[rank].getStep(ranks[rank].streams[stream]), nullptr);
+    start(rank, stream, ranks[rank].getTask(ranks[rank].streams[stream]), nullptr);
 }
 
 void Simulation::advance(int64_t rank, int64_t stream) {
   RankState &state = ranks[rank];
   StreamState &its = state.streams[stream];
   while (its.status == StreamState::Status::Ready) {
-    const Step &step = state.getStep(its);
-    if (isMark(step)) {
-      if (step.kind == Step::Kind::Wait && !state.isReached(its, step)) {
+    const Task &task = state.getTask(its);
+    if (isMark(task)) {
+      if (task.kind == Task::Kind::Wait && !state.isReached(its, task)) {
         its.status = StreamState::Status::Waiting;
         return;
       }
-      bool isRecord = step.kind == Step::Kind::Record;
+      bool isRecord = task.kind == Task::Kind::Record;
       if (isRecord)
-        state.record(its, step);
+        state.record(its, task);
       state.complete(stream, now, now);
       if (isRecord)
         wakeWaiting(rank);
@@ -148,23 +148,23 @@ void Simulation::advance(int64_t rank, int64_t stream) {
       state.hasWaitedForHost();
       return;
     }
-    if (step.kind == Step::Kind::Work)
-      return start(rank, stream, step, nullptr);
+    if (task.kind == Task::Kind::Work)
+      return start(rank, stream, task, nullptr);
     its.status = StreamState::Status::Meeting;
-    if (step.kind == Step::Kind::Meet)
-      return meet(step.object);
-    const Channel &channel = channels[step.object];
+    if (task.kind == Task::Kind::Meet)
+      return meet(task.object);
+    const Channel &channel = channels[task.object];
     if (channel.sender < 0 || channel.receiver < 0)
       return;
     StreamState &sender = ranks[channel.sender].streams[channel.senderStream];
     StreamState &receiver = ranks[channel.receiver].streams[channel.receiverStream];
-    auto meets = [&](const RankState &side, const StreamState &end, Step::Kind kind) {
-      return end.status == StreamState::Status::Meeting && side.getStep(end).kind == kind &&
-             side.getStep(end).object == step.object;
+    auto meets = [&](const RankState &side, const StreamState &end, Task::Kind kind) {
+      return end.status == StreamState::Status::Meeting && side.getTask(end).kind == kind &&
+             side.getTask(end).object == task.object;
     };
-    if (meets(ranks[channel.sender], sender, Step::Kind::Send) &&
-        meets(ranks[channel.receiver], receiver, Step::Kind::Receive))
-      start(channel.sender, channel.senderStream, ranks[channel.sender].getStep(sender), &channel);
+    if (meets(ranks[channel.sender], sender, Task::Kind::Send) &&
+        meets(ranks[channel.receiver], receiver, Task::Kind::Receive))
+      start(channel.sender, channel.senderStream, ranks[channel.sender].getTask(sender), &channel);
     return;
   }
 }
@@ -239,13 +239,13 @@ llvm::Error Simulation::describeDeadlock() const {
     for (auto [s, stream] : llvm::enumerate(rank.streams)) {
       if (stream.status == StreamState::Status::Ended)
         continue;
-      const Step &step = rank.getStep(stream);
-      llvm::StringRef what = step.kind == Step::Kind::Wait   ? "waits for event "
-                             : step.kind == Step::Kind::Send ? "sends on channel "
-                             : step.kind == Step::Kind::Meet ? "meets group "
+      const Task &task = rank.getTask(stream);
+      llvm::StringRef what = task.kind == Task::Kind::Wait   ? "waits for event "
+                             : task.kind == Task::Kind::Send ? "sends on channel "
+                             : task.kind == Task::Kind::Meet ? "meets group "
                                                              : "receives on channel ";
       text += (text.empty() ? "rank " : "; rank ") + std::to_string(r) + " stream " + std::to_string(s) + " " +
-              what.str() + std::to_string(step.object);
+              what.str() + std::to_string(task.object);
     }
   return llvm::createStringError("nothing goes on: " + text);
 }
@@ -295,16 +295,16 @@ llvm::Expected<Result> Simulation::run() {
   int64_t events = 0, channelCount = 0;
   for (auto [index, rank] : llvm::enumerate(problem.ranks))
     for (const Function &function : rank.functions)
-      for (const Step &step : function.steps) {
-        if (step.kind == Step::Kind::Work)
+      for (const Task &task : function.tasks) {
+        if (task.kind == Task::Kind::Work)
           continue;
-        if (step.kind == Step::Kind::Meet) {
-          groups.resize(std::max(groups.size(), static_cast<size_t>(step.object) + 1));
-          groups[step.object].insert(static_cast<int64_t>(index));
+        if (task.kind == Task::Kind::Meet) {
+          groups.resize(std::max(groups.size(), static_cast<size_t>(task.object) + 1));
+          groups[task.object].insert(static_cast<int64_t>(index));
           continue;
         }
-        int64_t &count = isMark(step) ? events : channelCount;
-        count = std::max(count, step.object + 1);
+        int64_t &count = isMark(task) ? events : channelCount;
+        count = std::max(count, task.object + 1);
       }
   channels.resize(channelCount);
   if (llvm::Error error = checkChannels())

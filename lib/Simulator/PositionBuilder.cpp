@@ -11,11 +11,11 @@
 using namespace mlir;
 using namespace windlass;
 using schedule::ActionKind;
-using StepKind = simulation::Step::Kind;
+using TaskKind = simulation::Task::Kind;
 
 namespace {
 
-/// The most calls in a row that are folded into one segment; longer rows are repeated piece by piece.
+/// The most calls in a row that are folded into one loop; longer rows are repeated piece by piece.
 constexpr size_t kMostFolded = 64;
 
 /// Takes a memref or a ranked tensor.
@@ -68,7 +68,7 @@ LogicalResult PositionBuilder::build(ArrayRef<schedule::Action> actions) {
   std::vector<int64_t> calls;
   for (const schedule::Action &action : actions)
     calls.push_back(getFunction(action));
-  addSegments(calls);
+  addLoops(calls);
   return success(!hasUnknownCost);
 }
 
@@ -97,17 +97,16 @@ std::string PositionBuilder::getShownName(int64_t stream) const {
                                  : "messages with position " + std::to_string(peers[stream - streams.size()]);
 }
 
-void PositionBuilder::addSegments(ArrayRef<int64_t> calls) {
+void PositionBuilder::addLoops(ArrayRef<int64_t> calls) {
   for (size_t begin = 0; begin < calls.size();) {
     schedule::Repeat found = schedule::findRepeat(
         begin, calls.size(), [&](size_t i, size_t period) { return calls[i] == calls[i - period]; });
     bool repeats = found.turns > 1;
-    if (repeats || rank.segments.empty() || rank.segments.back().count != 1 ||
-        rank.segments.back().calls.size() >= kMostFolded)
-      rank.segments.emplace_back();
-    simulation::Segment &segment = rank.segments.back();
-    segment.count = static_cast<int64_t>(found.turns);
-    llvm::append_range(segment.calls, calls.slice(begin, found.period));
+    if (repeats || rank.loops.empty() || rank.loops.back().count != 1 || rank.loops.back().calls.size() >= kMostFolded)
+      rank.loops.emplace_back();
+    simulation::Loop &loop = rank.loops.back();
+    loop.count = static_cast<int64_t>(found.turns);
+    llvm::append_range(loop.calls, calls.slice(begin, found.period));
     begin += found.period * found.turns;
   }
 }
@@ -134,42 +133,42 @@ void PositionBuilder::addFunction(const schedule::Action &action, const SlotEven
       !peers.empty() && (isTransfer || role == sched::StepRole::forward || role == sched::StepRole::backward);
   int64_t stream = isTransfer ? getPeerStream(action.peer) : usesSlot ? *streams.getCompute() : -1;
   for (auto [event, skips] : waits)
-    addStep({StepKind::Wait, stream, event, 0, -1, skips});
+    addTask({TaskKind::Wait, stream, event, 0, -1, skips});
   if (isTransfer)
     addMessages(action);
   else if (auto function = role ? sched::getStepFunction(program, *role, action.chunk) : func::FuncOp())
     for (Operation &op : function.getBody().front())
       if (sched::runsIn(&op, functions.back().isLast))
-        addStep(&op, !action.isFirst);
+        addTask(&op, !action.isFirst);
   if (usesSlot)
-    addStep({StepKind::Record, stream,
+    addTask({TaskKind::Record, stream,
              isTransfer ? events.getMoved(action.chunk, action.peer) : events.getComputed(action.chunk)});
 }
 
 void PositionBuilder::addMessages(const schedule::Action &action) {
   bool sends = action.kind == ActionKind::Send;
   int64_t from = sends ? position : action.peer, to = sends ? action.peer : position;
-  simulation::Step step = {sends ? StepKind::Send : StepKind::Receive, getPeerStream(action.peer),
+  simulation::Task task = {sends ? TaskKind::Send : TaskKind::Receive, getPeerStream(action.peer),
                            job.getChannel(from, to)};
   for (sched::ResourceOp tensor :
        sched::getBorder(program, sends ? sched::ResourceKind::sent : sched::ResourceKind::received, action.chunk,
                         action.peerChunk)) {
     double bytes = getBytes(tensor.getType());
-    addStep(step, {tensor, job.getMessageCost(from, to, bytes), {schedule::getName(action.kind).str(), 0, bytes, 2}});
+    addTask(task, {tensor, job.getMessageCost(from, to, bytes), {schedule::getName(action.kind).str(), 0, bytes, 2}});
   }
 }
 
-void PositionBuilder::addStep(simulation::Step step, Command command) {
-  step.picoseconds = command.cost.picoseconds;
-  rank.functions.back().steps.push_back(step);
+void PositionBuilder::addTask(simulation::Task task, Command command) {
+  task.picoseconds = command.cost.picoseconds;
+  rank.functions.back().tasks.push_back(task);
   functions.back().commands.push_back(std::move(command));
 }
 
-void PositionBuilder::addStep(Operation *op, bool isLater) {
+void PositionBuilder::addTask(Operation *op, bool isLater) {
   if (auto record = llvm::dyn_cast<sched::RecordOp>(op))
-    addStep({StepKind::Record, streams.getNumber(op), static_cast<int64_t>(record.getEvent())});
+    addTask({TaskKind::Record, streams.getNumber(op), static_cast<int64_t>(record.getEvent())});
   else if (auto wait = llvm::dyn_cast<sched::WaitOp>(op))
-    addStep({StepKind::Wait, streams.getNumber(op), static_cast<int64_t>(wait.getEvent())});
+    addTask({TaskKind::Wait, streams.getNumber(op), static_cast<int64_t>(wait.getEvent())});
   else if (auto collective = llvm::dyn_cast<sched::LaunchCollectiveOp>(op))
     addCollective(collective);
   else if (llvm::isa<sched::LaunchOp, sched::LaunchMapOp>(op))
@@ -189,29 +188,29 @@ void PositionBuilder::addCollective(sched::LaunchCollectiveOp collective) {
   CollectiveWork work = CollectiveWork::ofRing(kind, group.members, bytes);
   work.span = group.span;
   // Only one communicator over some axes spans positions, so its axes name the group of those that meet.
-  simulation::Step step = {StepKind::Work, streams.getNumber(collective)};
+  simulation::Task task = {TaskKind::Work, streams.getNumber(collective)};
   if (communicator.getPositions())
-    step = {StepKind::Meet, step.stream, job.getGroup(communicator.getAxes())};
-  addStep(step, {collective, costs.getCost(work), {kind, 0, bytes, group.members}});
+    task = {TaskKind::Meet, task.stream, job.getGroup(communicator.getAxes())};
+  addTask(task, {collective, costs.getCost(work), {kind, 0, bytes, group.members}});
 }
 
 void PositionBuilder::addLaunch(Operation *op, bool isLater) {
   int64_t number = streams.getNumber(op);
   sched::StreamKind kind = streams.getKind(number);
-  simulation::Step step = {StepKind::Work, number};
+  simulation::Task task = {TaskKind::Work, number};
   if (kind == sched::StreamKind::h2d || kind == sched::StreamKind::d2h) {
     double bytes = getBytes(op->getOperand(0).getType());
     std::optional<Cost> cost = costs.getCopyCost(bytes);
     if (!cost)
       return reportUnknown(op, kind, "how fast the link between devices and hosts is");
-    return addStep(step, {op, *cost, {stringifyStreamKind(kind).str(), 0, bytes}});
+    return addTask(task, {op, *cost, {stringifyStreamKind(kind).str(), 0, bytes}});
   }
   const CommandKey &key = keys.get(op, isLater);
   std::optional<Cost> cost =
       kind == sched::StreamKind::host ? costs.getHostCost(key.text, key.work) : costs.getCost(key.text, key.work);
   if (!cost)
     return reportUnknown(op, kind, "how fast hosts compute");
-  addStep(step, {op, *cost, {key.work.family, key.work.flops, key.work.bytes}});
+  addTask(task, {op, *cost, {key.work.family, key.work.flops, key.work.bytes}});
 }
 
 void PositionBuilder::reportUnknown(Operation *op, sched::StreamKind kind, StringRef what) {

@@ -46,7 +46,7 @@ private:
   llvm::DenseMap<mlir::Attribute, int64_t> groups;
 };
 
-/// A command or message with its cost; empty for a step that takes no time.
+/// A command or message with its cost; empty for a task that takes no time.
 struct Command {
   mlir::Operation *op = nullptr;
   Cost cost;
@@ -57,7 +57,7 @@ struct Command {
 struct StepFunction {
   schedule::ActionKind kind;
   bool isLast = false;           ///< of a backward
-  std::vector<Command> commands; ///< by step
+  std::vector<Command> commands; ///< by task
 };
 
 /// Builds one rank, which stands for all of its position.
@@ -82,13 +82,13 @@ public:
 
 private:
   mlir::LogicalResult findPeers(llvm::ArrayRef<schedule::Action> actions);
-  void addSegments(llvm::ArrayRef<int64_t> calls);
+  void addLoops(llvm::ArrayRef<int64_t> calls);
   int64_t getFunction(const schedule::Action &action);
   void addFunction(const schedule::Action &action, const SlotEvents::Waits &waits);
   /// Adds the sends or receives of a border, one for each of its tensors.
   void addMessages(const schedule::Action &action);
-  void addStep(simulation::Step step, Command command = {});
-  void addStep(mlir::Operation *op, bool isLater);
+  void addTask(simulation::Task task, Command command = {});
+  void addTask(mlir::Operation *op, bool isLater);
   void addCollective(sched::LaunchCollectiveOp collective);
   /// Adds a kernel of the device or the host, or a copy between them.
   void addLaunch(mlir::Operation *op, bool isLater);

@@ -36,7 +36,7 @@ std::vector<StepWindow> makeWindows(const PositionBuilder &position, ArrayRef<si
       if (getWindow(function) != name)
         continue;
       window.seconds += toSeconds(total.elapsedPicoseconds);
-      for (auto [command, its] : llvm::zip_equal(function.commands, simulated.steps))
+      for (auto [command, its] : llvm::zip_equal(function.commands, simulated.tasks))
         if (command.op)
           busy[its.stream] += toSeconds(static_cast<double>(its.picoseconds) * total.runs);
     }
@@ -114,8 +114,8 @@ StepPrediction windlass::predictStep(ModuleOp module, const CostModel &costs,
   std::function<void(const simulation::Span &)> see;
   if (visit)
     see = [&](const simulation::Span &span) {
-      const Command &command = positions[span.rank].functions[span.function].commands[span.step];
-      visit({span.rank, command.op, problem.ranks[span.rank].functions[span.function].steps[span.step].stream,
+      const Command &command = positions[span.rank].functions[span.function].commands[span.task];
+      visit({span.rank, command.op, problem.ranks[span.rank].functions[span.function].tasks[span.task].stream,
              span.beginPicoseconds, span.picoseconds, command.cost.source});
     };
   llvm::Expected<simulation::Result> result = simulation::simulate(problem, see);

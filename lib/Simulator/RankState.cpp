@@ -9,7 +9,7 @@ using namespace windlass::simulation;
 
 RankState::RankState(const Rank &rank, int64_t index, int64_t events, const std::function<void(const Span &)> &visit)
     : totals(rank.functions.size()), table(rank, events), index(index), visit(visit), reached(events),
-      front(table.begin()), last{static_cast<int64_t>(rank.segments.size()), 0, 0} {
+      front(table.begin()), last{static_cast<int64_t>(rank.loops.size()), 0, 0} {
   streams.resize(table.getStreams());
   for (auto [s, stream] : llvm::enumerate(streams)) {
     stream.at = table.find(front, static_cast<int64_t>(s));
@@ -20,13 +20,13 @@ RankState::RankState(const Rank &rank, int64_t index, int64_t events, const std:
 
 int64_t RankState::issueTime(const StreamState &stream) const {
   return table.countBefore(stream.at, table.hostCounter()) +
-         table.issueInFunction(table.functionAt(stream.at), getStepIndex(stream));
+         table.issueInFunction(table.functionAt(stream.at), getTaskIndex(stream));
 }
 
-void RankState::record(const StreamState &stream, const Step &step) {
-  int64_t number = table.countBefore(stream.at, table.recordsCounter(step.object)) +
-                   table.recordsInFunction(table.functionAt(stream.at), getStepIndex(stream));
-  Reached &its = reached[step.object];
+void RankState::record(const StreamState &stream, const Task &task) {
+  int64_t number = table.countBefore(stream.at, table.recordsCounter(task.object)) +
+                   table.recordsInFunction(table.functionAt(stream.at), getTaskIndex(stream));
+  Reached &its = reached[task.object];
   its.others.insert(number);
   while (!its.others.empty() && *its.others.begin() == its.all) {
     its.others.erase(its.others.begin());
@@ -34,10 +34,10 @@ void RankState::record(const StreamState &stream, const Step &step) {
   }
 }
 
-bool RankState::isReached(const StreamState &stream, const Step &step) const {
-  int64_t number = table.countBefore(stream.at, table.recordsCounter(step.object)) +
-                   table.recordsInFunction(table.functionAt(stream.at), getStepIndex(stream)) - 1 - step.skips;
-  const Reached &its = reached[step.object];
+bool RankState::isReached(const StreamState &stream, const Task &task) const {
+  int64_t number = table.countBefore(stream.at, table.recordsCounter(task.object)) +
+                   table.recordsInFunction(table.functionAt(stream.at), getTaskIndex(stream)) - 1 - task.skips;
+  const Reached &its = reached[task.object];
   return number < its.all || its.others.count(number) != 0;
 }
 
@@ -50,16 +50,16 @@ void RankState::begin(int64_t stream, int64_t now) {
 
 void RankState::complete(int64_t stream, int64_t begin, int64_t end) {
   StreamState &its = streams[stream];
-  int64_t function = table.functionAt(its.at), step = getStepIndex(its);
+  int64_t function = table.functionAt(its.at), task = getTaskIndex(its);
   Completion &call = completions[callsBefore(its.at)];
   ++call.done;
-  if (!isMark(getStep(its))) {
+  if (!isMark(getTask(its))) {
     if (--running == 0)
       busy += static_cast<double>(end - busySince);
     call.end = std::max(call.end, end);
     if (visit) {
-      call.spans.resize(table.getStepCount(function), {-1, 0});
-      call.spans[step] = {begin, end - begin};
+      call.spans.resize(table.getTaskCount(function), {-1, 0});
+      call.spans[task] = {begin, end - begin};
     }
   }
   its.status = StreamState::Status::Ready;
@@ -74,41 +74,41 @@ void RankState::complete(int64_t stream, int64_t begin, int64_t end) {
 bool RankState::settle() {
   bool endsIteration = false;
   while (!table.isEnd(front)) {
-    int64_t function = table.functionAt(front), steps = table.getStepCount(function);
+    int64_t function = table.functionAt(front), tasks = table.getTaskCount(function);
     auto found = completions.find(callsBefore(front));
-    if (steps > 0 && (found == completions.end() || found->second.done < steps))
+    if (tasks > 0 && (found == completions.end() || found->second.done < tasks))
       break;
     ++totals[function].runs;
     if (found != completions.end()) {
       int64_t before = end;
       end = std::max(end, found->second.end);
       totals[function].elapsedPicoseconds += static_cast<double>(end - before);
-      for (auto [step, span] : llvm::enumerate(found->second.spans))
+      for (auto [task, span] : llvm::enumerate(found->second.spans))
         if (span.first >= 0)
-          visit({index, function, static_cast<int64_t>(step), span.first, span.second});
+          visit({index, function, static_cast<int64_t>(task), span.first, span.second});
       completions.erase(found);
     }
     Position next = table.next(front);
-    endsIteration |= next.segment == front.segment && next.iteration != front.iteration;
+    endsIteration |= next.loop == front.loop && next.iteration != front.iteration;
     front = next;
   }
   return endsIteration;
 }
 
 void RankState::addKey(std::vector<int64_t> &key, int64_t now) const {
-  key.push_back(front.segment);
+  key.push_back(front.loop);
   if (table.isEnd(front))
     return;
   key.push_back(front.call);
   key.push_back(end - now);
   for (const StreamState &stream : streams) {
     bool isHere = isInFrontSegment(stream.at);
-    key.push_back(stream.at.segment);
+    key.push_back(stream.at.loop);
     key.push_back(isHere ? stream.at.iteration - front.iteration : stream.at.iteration);
     key.push_back(stream.at.call);
     key.push_back(stream.next);
     key.push_back(static_cast<int64_t>(stream.status));
-    // A step behind the segment is issued at a time that does not depend on how often it is repeated.
+    // A task behind the loop is issued at a time that does not depend on how often it is repeated.
     if (isHere && stream.status == StreamState::Status::Issuing)
       key.push_back(stream.time - now);
   }
@@ -134,12 +134,12 @@ int64_t RankState::countJumps(const Progress &before, int64_t period, int64_t no
   if (table.isEnd(front))
     return most;
   int64_t iterations = front.iteration - before.front.iteration;
-  if (front.segment != before.front.segment || iterations < 0)
+  if (front.loop != before.front.loop || iterations < 0)
     return 0;
   if (iterations == 0)
     return front.call == before.front.call ? most : 0;
   // Either the host keeps its distance, or nothing has waited for it and nothing will.
-  int64_t issued = iterations * table.countOfIteration(front.segment, table.hostCounter());
+  int64_t issued = iterations * table.countOfIteration(front.loop, table.hostCounter());
   if (issued != period && (hostWaits != before.hostWaits || issued > period))
     return 0;
   int64_t furthest = front.iteration;
@@ -149,7 +149,7 @@ int64_t RankState::countJumps(const Progress &before, int64_t period, int64_t no
     else if (stream.status == StreamState::Status::Issuing)
       most = std::min(most, (stream.time - now) / period);
   }
-  return std::min(most, (table.getIterations(front.segment) - 1 - furthest) / iterations);
+  return std::min(most, (table.getIterations(front.loop) - 1 - furthest) / iterations);
 }
 
 void RankState::jump(const Progress &before, int64_t times, int64_t period, int64_t now) {
@@ -160,7 +160,7 @@ void RankState::jump(const Progress &before, int64_t times, int64_t period, int6
   int64_t iterations = times * (front.iteration - before.front.iteration), time = times * period;
   int64_t behind = countBehind(table.callsCounter());
   auto moved = [&](int64_t number, int64_t limit, int64_t counter) {
-    return number < limit ? number + iterations * table.countOfIteration(front.segment, counter) : number;
+    return number < limit ? number + iterations * table.countOfIteration(front.loop, counter) : number;
   };
   std::map<int64_t, Completion> shifted;
   for (auto &[number, completion] : completions) {
@@ -171,7 +171,7 @@ void RankState::jump(const Progress &before, int64_t times, int64_t period, int6
   for (auto [event, its] : llvm::enumerate(reached)) {
     int64_t counter = table.recordsCounter(static_cast<int64_t>(event));
     int64_t after = countBehind(counter);
-    its.all += iterations * table.countOfIteration(front.segment, counter);
+    its.all += iterations * table.countOfIteration(front.loop, counter);
     std::set<int64_t> others;
     for (int64_t number : its.others)
       others.insert(moved(number, after, counter));

@@ -11,7 +11,7 @@ namespace windlass::simulation {
 
 struct StreamState {
   enum class Status {
-    Ready,   ///< its step has not been looked at
+    Ready,   ///< its task has not been looked at
     Waiting, ///< for an event
     Issuing, ///< for the host, until `time`
     Meeting, ///< for the other end of a channel
@@ -20,7 +20,7 @@ struct StreamState {
   };
   Status status = Status::Ready;
   Position at;
-  /// The number of the next step among those of the function that are on this stream.
+  /// The number of the next task among those of the function that are on this stream.
   int64_t next = 0;
   int64_t time = 0;
 };
@@ -33,24 +33,24 @@ public:
   std::vector<StreamState> streams;
   std::vector<FunctionTotal> totals;
 
-  int64_t getStepIndex(const StreamState &stream) const {
+  int64_t getTaskIndex(const StreamState &stream) const {
     int64_t index = &stream - streams.data();
     return table.getSteps(table.functionAt(stream.at), index)[stream.next];
   }
-  const Step &getStep(const StreamState &stream) const { return table.getStep(stream.at, getStepIndex(stream)); }
-  /// Returns the time at which the host has issued the stream's step.
+  const Task &getTask(const StreamState &stream) const { return table.getTask(stream.at, getTaskIndex(stream)); }
+  /// Returns the time at which the host has issued the stream's task.
   int64_t issueTime(const StreamState &stream) const;
   void hasWaitedForHost() { ++hostWaits; }
 
-  void record(const StreamState &stream, const Step &step);
+  void record(const StreamState &stream, const Task &task);
   /// Returns whether the record that a wait names has been reached; true where there is none.
-  bool isReached(const StreamState &stream, const Step &step) const;
+  bool isReached(const StreamState &stream, const Task &task) const;
 
   /// Begins work or a transfer on the stream.
   void begin(int64_t stream, int64_t now);
-  /// Completes the stream's step: the stream goes on to its next one.
+  /// Completes the stream's task: the stream goes on to its next one.
   void complete(int64_t stream, int64_t begin, int64_t end);
-  /// Accounts for calls of which all steps are done. Returns whether one of them ends an iteration that is not the
+  /// Accounts for calls of which all tasks are done. Returns whether one of them ends an iteration that is not the
   /// last.
   bool settle();
 
@@ -83,16 +83,16 @@ private:
     int64_t all = 0;
     std::set<int64_t> others;
   };
-  /// A call of which steps are done.
+  /// A call of which tasks are done.
   struct Completion {
     int64_t done = 0, end = 0;
-    std::vector<std::pair<int64_t, int64_t>> spans; ///< begin and length by step, where somebody wants to see them
+    std::vector<std::pair<int64_t, int64_t>> spans; ///< begin and length by task, where somebody wants to see them
   };
 
-  bool isInFrontSegment(const Position &at) const { return at.segment == front.segment && !table.isEnd(at); }
+  bool isInFrontSegment(const Position &at) const { return at.loop == front.loop && !table.isEnd(at); }
   int64_t callsBefore(const Position &at) const { return table.countBefore(at, table.callsCounter()); }
-  /// Returns the counter's value over all calls before the segment behind that of `front`.
-  int64_t countBehind(int64_t counter) const { return table.countBeforeSegment(front.segment + 1, counter); }
+  /// Returns the counter's value over all calls before the loop behind that of `front`.
+  int64_t countBehind(int64_t counter) const { return table.countBeforeLoop(front.loop + 1, counter); }
 
   CallTable table;
   int64_t index;

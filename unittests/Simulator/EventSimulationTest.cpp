@@ -11,15 +11,15 @@ using namespace windlass::simulation;
 
 namespace {
 
-Step work(int64_t stream, int64_t picoseconds, int64_t uses = -1) {
-  return {Step::Kind::Work, stream, 0, picoseconds, uses};
+Task work(int64_t stream, int64_t picoseconds, int64_t uses = -1) {
+  return {Task::Kind::Work, stream, 0, picoseconds, uses};
 }
-Step record(int64_t stream, int64_t event) { return {Step::Kind::Record, stream, event}; }
-Step wait(int64_t stream, int64_t event, int64_t skips = 0) { return {Step::Kind::Wait, stream, event, 0, -1, skips}; }
-Step send(int64_t stream, int64_t channel, int64_t picoseconds, int64_t uses = -1) {
-  return {Step::Kind::Send, stream, channel, picoseconds, uses};
+Task record(int64_t stream, int64_t event) { return {Task::Kind::Record, stream, event}; }
+Task wait(int64_t stream, int64_t event, int64_t skips = 0) { return {Task::Kind::Wait, stream, event, 0, -1, skips}; }
+Task send(int64_t stream, int64_t channel, int64_t picoseconds, int64_t uses = -1) {
+  return {Task::Kind::Send, stream, channel, picoseconds, uses};
 }
-Step receive(int64_t stream, int64_t channel) { return {Step::Kind::Receive, stream, channel}; }
+Task receive(int64_t stream, int64_t channel) { return {Task::Kind::Receive, stream, channel}; }
 
 Result run(const Problem &problem, const std::function<void(const Span &)> &visit = {}) {
   llvm::Expected<Result> result = simulate(problem, visit);
@@ -39,20 +39,20 @@ int64_t replay(const Rank &rank) {
   std::map<int64_t, int64_t> streams;
   std::map<int64_t, std::vector<int64_t>> events;
   int64_t host = 0, end = 0;
-  for (const Segment &segment : rank.segments)
-    for (int64_t i = 0; i < segment.count; ++i)
-      for (int64_t function : segment.calls)
-        for (const Step &step : rank.functions[function].steps) {
-          int64_t &time = streams[step.stream];
-          if (step.kind == Step::Kind::Record) {
-            events[step.object].push_back(time);
-          } else if (step.kind == Step::Kind::Wait) {
-            const std::vector<int64_t> &records = events[step.object];
-            if (int64_t number = static_cast<int64_t>(records.size()) - 1 - step.skips; number >= 0)
+  for (const Loop &loop : rank.loops)
+    for (int64_t i = 0; i < loop.count; ++i)
+      for (int64_t function : loop.calls)
+        for (const Task &task : rank.functions[function].tasks) {
+          int64_t &time = streams[task.stream];
+          if (task.kind == Task::Kind::Record) {
+            events[task.object].push_back(time);
+          } else if (task.kind == Task::Kind::Wait) {
+            const std::vector<int64_t> &records = events[task.object];
+            if (int64_t number = static_cast<int64_t>(records.size()) - 1 - task.skips; number >= 0)
               time = std::max(time, records[number]);
           } else {
             host += rank.functions[function].issuePicoseconds;
-            time = std::max({time, host, rank.isSerial ? end : 0}) + step.picoseconds;
+            time = std::max({time, host, rank.isSerial ? end : 0}) + task.picoseconds;
             end = std::max(end, time);
           }
         }
@@ -70,36 +70,36 @@ Rank drawRank(std::mt19937 &random) {
       int64_t stream = draw(0, 2);
       switch (draw(0, 3)) {
       case 0:
-        function.steps.push_back(record(stream, draw(0, 3)));
+        function.tasks.push_back(record(stream, draw(0, 3)));
         break;
       case 1:
-        function.steps.push_back(wait(stream, draw(0, 3), draw(0, 2) == 0 ? draw(1, 4) : 0));
+        function.tasks.push_back(wait(stream, draw(0, 3), draw(0, 2) == 0 ? draw(1, 4) : 0));
         break;
       default:
-        function.steps.push_back(work(stream, draw(0, 9)));
+        function.tasks.push_back(work(stream, draw(0, 9)));
       }
     }
     rank.functions.push_back(function);
   }
   int64_t functions = static_cast<int64_t>(rank.functions.size());
   for (int64_t s = draw(1, 4); s > 0; --s) {
-    Segment segment;
+    Loop loop;
     for (int64_t c = draw(0, 4); c > 0; --c)
-      segment.calls.push_back(draw(0, functions - 1));
-    segment.count = draw(0, 1) ? 1 : draw(1, 40);
-    rank.segments.push_back(segment);
+      loop.calls.push_back(draw(0, functions - 1));
+    loop.count = draw(0, 1) ? 1 : draw(1, 40);
+    rank.loops.push_back(loop);
   }
   return rank;
 }
 
-/// The segments of a problem, call by call.
+/// The loops of a problem, call by call.
 Problem unroll(Problem problem) {
   for (Rank &rank : problem.ranks) {
-    Segment all;
-    for (const Segment &segment : rank.segments)
-      for (int64_t i = 0; i < segment.count; ++i)
-        all.calls.insert(all.calls.end(), segment.calls.begin(), segment.calls.end());
-    rank.segments = {all};
+    Loop all;
+    for (const Loop &loop : rank.loops)
+      for (int64_t i = 0; i < loop.count; ++i)
+        all.calls.insert(all.calls.end(), loop.calls.begin(), loop.calls.end());
+    rank.loops = {all};
   }
   return problem;
 }
@@ -121,9 +121,9 @@ TEST(EventSimulation, TotalsAddUpToTheStep) {
     Rank &rank = problem.ranks.front();
     std::vector<double> runs(rank.functions.size());
     double seen = 0;
-    for (const Segment &segment : rank.segments)
-      for (int64_t function : segment.calls)
-        runs[function] += static_cast<double>(segment.count);
+    for (const Loop &loop : rank.loops)
+      for (int64_t function : loop.calls)
+        runs[function] += static_cast<double>(loop.count);
     for (Function &function : rank.functions)
       function.issuePicoseconds = 0;
     Result result = run(problem);
@@ -145,13 +145,13 @@ TEST(EventSimulation, TotalsAddUpToTheStep) {
     }
     EXPECT_EQ(result.busyPicoseconds, std::vector<double>{static_cast<double>(busy)}) << "draw " << i;
     // What is left out is not seen; what is seen comes in the order of the text.
-    for (Segment &segment : rank.segments)
-      segment.count = 1;
+    for (Loop &loop : rank.loops)
+      loop.count = 1;
     double once = 0;
-    for (const Segment &segment : rank.segments)
-      for (int64_t function : segment.calls)
-        for (const Step &step : rank.functions[function].steps)
-          once += static_cast<double>(step.kind == Step::Kind::Work ? step.picoseconds : 0);
+    for (const Loop &loop : rank.loops)
+      for (int64_t function : loop.calls)
+        for (const Task &task : rank.functions[function].tasks)
+          once += static_cast<double>(task.kind == Task::Kind::Work ? task.picoseconds : 0);
     run(problem, [&](const Span &span) { seen += static_cast<double>(span.picoseconds); });
     EXPECT_EQ(seen, once) << "draw " << i;
   }
@@ -165,7 +165,7 @@ Problem makePipeline(int64_t positions, int64_t microBatches, int64_t forward, i
     bool isFirst = s == 0, isLast = s == positions - 1;
     Rank rank;
     rank.functions.resize(2);
-    auto &f = rank.functions[0].steps, &b = rank.functions[1].steps;
+    auto &f = rank.functions[0].tasks, &b = rank.functions[1].tasks;
     if (!isFirst) {
       // Its input arrives on stream 1; its gradient leaves on stream 2.
       f.insert(f.end(), {receive(1, 2 * s - 2), record(1, 0), wait(0, 0)});
@@ -179,7 +179,7 @@ Problem makePipeline(int64_t positions, int64_t microBatches, int64_t forward, i
     if (!isFirst)
       b.insert(b.end(), {record(0, 3), wait(2, 3), send(2, 2 * s - 1, hop)});
     int64_t warmUp = std::min(positions - s - 1, microBatches);
-    rank.segments = {{{0}, warmUp}, {{0, 1}, microBatches - warmUp}, {{1}, warmUp}};
+    rank.loops = {{{0}, warmUp}, {{0, 1}, microBatches - warmUp}, {{1}, warmUp}};
     problem.ranks.push_back(rank);
   }
   return problem;
@@ -202,16 +202,16 @@ TEST(EventSimulation, IterationsThatAreLeftOutChangeNothing) {
     for (Rank &rank : problem.ranks)
       for (Function &function : rank.functions) {
         function.issuePicoseconds = draw(0, 3) == 0 ? draw(1, 9) : 0;
-        for (Step &step : function.steps)
-          step.picoseconds += step.kind == Step::Kind::Work ? draw(0, 5) : 0;
+        for (Task &task : function.tasks)
+          task.picoseconds += task.kind == Task::Kind::Work ? draw(0, 5) : 0;
       }
     // All hops over one link, which slows them down in half of the draws.
     problem.uses = {{{0, 0.75}}};
     problem.contends = draw(0, 1);
     for (Rank &rank : problem.ranks)
       for (Function &function : rank.functions)
-        for (Step &step : function.steps)
-          step.uses = step.kind == Step::Kind::Send ? 0 : -1;
+        for (Task &task : function.tasks)
+          task.uses = task.kind == Task::Kind::Send ? 0 : -1;
     Result left = run(problem), all = run(unroll(problem));
     EXPECT_EQ(left.picoseconds, all.picoseconds) << "draw " << i;
     EXPECT_EQ(left.busyPicoseconds, all.busyPicoseconds) << "draw " << i;
@@ -239,30 +239,30 @@ TEST(EventSimulation, TransfersShareALink) {
   problem.uses = {{{0, 1.0}}, {{0, 0.5}}};
   problem.ranks.resize(1);
   problem.ranks[0].functions = {{{work(0, 100, 0), work(1, 40), work(1, 100, 0)}}};
-  problem.ranks[0].segments = {{{0}, 1}};
+  problem.ranks[0].loops = {{{0}, 1}};
   EXPECT_EQ(run(problem).picoseconds, 140);
   problem.contends = true;
   // 40 alone, 120 shared for the remaining 60 of the first, 40 alone for what is left of the second.
   std::map<int64_t, std::pair<int64_t, int64_t>> spans;
-  Result result = run(problem, [&](const Span &span) { spans[span.step] = {span.beginPicoseconds, span.picoseconds}; });
+  Result result = run(problem, [&](const Span &span) { spans[span.task] = {span.beginPicoseconds, span.picoseconds}; });
   EXPECT_EQ(result.picoseconds, 200);
   EXPECT_EQ(spans[0], std::pair(int64_t(0), int64_t(160)));
   EXPECT_EQ(spans[2], std::pair(int64_t(40), int64_t(160)));
   // Each leaves room for the other.
-  for (Step &step : problem.ranks[0].functions[0].steps)
-    step.uses = step.uses == 0 ? 1 : -1;
+  for (Task &task : problem.ranks[0].functions[0].tasks)
+    task.uses = task.uses == 0 ? 1 : -1;
   EXPECT_EQ(run(problem).picoseconds, 140);
 }
 
 TEST(EventSimulation, RanksMeet) {
   Problem problem;
   for (int64_t length : {5, 30, 20})
-    problem.ranks.push_back({{{{work(0, length), {Step::Kind::Meet, 0, 0, 10}, work(0, length)}}}, {{{0}, 2}}});
+    problem.ranks.push_back({{{{work(0, length), {Task::Kind::Meet, 0, 0, 10}, work(0, length)}}}, {{{0}, 2}}});
   // The slowest sets the time of both meetings; the others are idle until then.
   Result result = run(problem);
   EXPECT_EQ(result.picoseconds, 30 + 10 + 60 + 10 + 30);
   EXPECT_EQ(result.busyPicoseconds, (std::vector<double>{40, 140, 100}));
-  problem.ranks[1].segments.clear();
+  problem.ranks[1].loops.clear();
   EXPECT_EQ(errorOf(problem), "nothing goes on: rank 0 stream 0 meets group 0; rank 2 stream 0 meets group 0");
 }
 
@@ -271,18 +271,18 @@ TEST(EventSimulation, RanksThatWaitForEachOtherAreNamed) {
   problem.ranks.resize(2);
   for (int64_t r : {0, 1}) {
     problem.ranks[r].functions = {{{send(0, r, 5), receive(0, 1 - r)}}};
-    problem.ranks[r].segments = {{{0}, 1}};
+    problem.ranks[r].loops = {{{0}, 1}};
   }
   EXPECT_EQ(errorOf(problem),
             "nothing goes on: rank 0 stream 0 sends on channel 0; rank 1 stream 0 sends on channel 1");
   // Another order, or a stream for each direction.
-  std::swap(problem.ranks[1].functions[0].steps[0], problem.ranks[1].functions[0].steps[1]);
+  std::swap(problem.ranks[1].functions[0].tasks[0], problem.ranks[1].functions[0].tasks[1]);
   EXPECT_EQ(run(problem).picoseconds, 10);
-  std::swap(problem.ranks[1].functions[0].steps[0], problem.ranks[1].functions[0].steps[1]);
+  std::swap(problem.ranks[1].functions[0].tasks[0], problem.ranks[1].functions[0].tasks[1]);
   for (Rank &rank : problem.ranks)
-    rank.functions[0].steps[1].stream = 1;
+    rank.functions[0].tasks[1].stream = 1;
   EXPECT_EQ(run(problem).picoseconds, 5);
-  problem.ranks[1].functions[0].steps[0].object = 0;
+  problem.ranks[1].functions[0].tasks[0].object = 0;
   EXPECT_EQ(errorOf(problem), "channel 0 has two senders");
 }
 

@@ -18,7 +18,7 @@ struct Use {
 };
 
 /// What a stream does next.
-struct Step {
+struct Task {
   enum class Kind {
     Work,   ///< a kernel, a copy or a collective, which all members reach together
     Record, ///< marks the point that the stream has reached
@@ -41,15 +41,15 @@ struct Step {
   int64_t skips = 0;
 };
 
-/// What a host issues in order, without waiting: the n-th work, send or receive of a step's text begins no earlier than
-/// the times that issuing the first n takes, together.
+/// What a host issues in order, without waiting: the n-th work, send or receive of a function's text begins no earlier
+/// than the times that issuing the first n takes, together.
 struct Function {
-  std::vector<Step> steps;
+  std::vector<Task> tasks;
   int64_t issuePicoseconds = 0;
 };
 
 /// Calls of functions, `count` times in a row.
-struct Segment {
+struct Loop {
   std::vector<int64_t> calls;
   int64_t count = 1;
 };
@@ -57,7 +57,7 @@ struct Segment {
 /// A rank, or one that stands for all ranks that do the same at the same time.
 struct Rank {
   std::vector<Function> functions;
-  std::vector<Segment> segments;
+  std::vector<Loop> loops;
   /// Whether its streams share one core, so that commands run one at a time in the order of the text.
   bool isSerial = false;
 };
@@ -87,13 +87,13 @@ struct Result {
 
 /// A work or a send that has ended.
 struct Span {
-  int64_t rank, function, step;
+  int64_t rank, function, task;
   int64_t beginPicoseconds, picoseconds;
 };
 
-/// Runs all ranks from time 0. Iterations of segments are replayed until the state of all ranks repeats; the rest
+/// Runs all ranks from time 0. Iterations of loops are replayed until the state of all ranks repeats; the rest
 /// follows from that, so the time taken does not grow with the counts. `visit`, where given, sees what is replayed: of
-/// each rank the calls in their order, of each the steps in theirs. Fails with what holds the ranks where they wait for
+/// each rank the calls in their order, of each the tasks in theirs. Fails with what holds the ranks where they wait for
 /// each other, and where a channel has two senders or two receivers.
 llvm::Expected<Result> simulate(const Problem &problem, const std::function<void(const Span &)> &visit = {});
 

@@ -46,14 +46,14 @@ static cpp::Label labelOf(Attribute attribute) {
 
 Repeats::Repeats(llvm::ArrayRef<func::FuncOp> functions, const sched::ArenaTable &arenas) {
   for (func::FuncOp function : functions) {
-    std::vector<Segment> &cut = segments[function.getName().str()];
+    std::vector<Instance> &cut = instances[function.getName().str()];
     Attribute last;
     for (Operation &op : function.getBody().front().without_terminator()) {
       if (isa<sched::BufferOp>(op))
         continue;
       Attribute repeat = op.getAttr(plan::kRepeatAttr);
       if (cut.empty() || repeat != last)
-        cut.push_back(Segment{{}, repeat != nullptr, labelOf(repeat)});
+        cut.push_back(Instance{{}, repeat != nullptr, labelOf(repeat)});
       cut.back().commands.push_back(&op);
       last = repeat;
     }
@@ -62,30 +62,30 @@ Repeats::Repeats(llvm::ArrayRef<func::FuncOp> functions, const sched::ArenaTable
   // Blocks in order of first use: the result does not depend on hashes or addresses.
   std::map<std::string, int> found;
   std::vector<std::vector<std::vector<int64_t>>> numbers; // block, use, place
-  std::vector<std::vector<Segment *>> uses;
+  std::vector<std::vector<Instance *>> uses;
   for (func::FuncOp function : functions)
-    for (Segment &segment : segments[function.getName().str()]) {
-      if (!segment.isRepeated)
+    for (Instance &instance : instances[function.getName().str()]) {
+      if (!instance.isRepeated)
         continue;
       std::string signature;
       std::vector<int64_t> places;
-      for (Operation *command : segment.commands) {
+      for (Operation *command : instance.commands) {
         signature += signatureOf(command, arenas);
         llvm::append_range(places, numbersOf(command));
       }
       auto [position, isNew] = found.try_emplace(signature, static_cast<int>(blocks.size()));
       if (isNew) {
         RepeatedBlock block;
-        block.commands = segment.commands;
-        for (Operation *command : segment.commands)
+        block.commands = instance.commands;
+        for (Operation *command : instance.commands)
           block.hasSlot |= llvm::any_of(command->getOperands(), [&](Value buffer) { return isInSlot(buffer, arenas); });
         blocks.push_back(std::move(block));
         numbers.emplace_back();
         uses.emplace_back();
       }
-      segment.block = position->second;
-      numbers[segment.block].push_back(std::move(places));
-      uses[segment.block].push_back(&segment);
+      instance.block = position->second;
+      numbers[instance.block].push_back(std::move(places));
+      uses[instance.block].push_back(&instance);
     }
 
   for (size_t b = 0; b < blocks.size(); ++b) {
@@ -104,7 +104,7 @@ Repeats::Repeats(llvm::ArrayRef<func::FuncOp> functions, const sched::ArenaTable
       block.columns.push_back(columns.try_emplace(column, static_cast<int>(columns.size())).first->second);
     }
     std::map<std::vector<int64_t>, int> rows;
-    for (auto [use, segment] : llvm::zip_equal(numbers[b], uses[b])) {
+    for (auto [use, instance] : llvm::zip_equal(numbers[b], uses[b])) {
       std::vector<int64_t> row(columns.size());
       for (size_t i = 0; i < places; ++i)
         if (block.columns[i] >= 0)
@@ -112,9 +112,9 @@ Repeats::Repeats(llvm::ArrayRef<func::FuncOp> functions, const sched::ArenaTable
       auto [position, isNew] = rows.try_emplace(row, static_cast<int>(block.rows.size()));
       if (isNew) {
         block.rows.push_back(row);
-        block.labels.push_back(segment->label);
+        block.labels.push_back(instance->label);
       }
-      segment->row = position->second;
+      instance->row = position->second;
     }
   }
 }

@@ -12,19 +12,19 @@
 namespace windlass {
 
 /// Commands of one function that follow each other and belong to one instance of a repeat, or to none.
-struct Segment {
+struct Instance {
   std::vector<mlir::Operation *> commands;
   bool isRepeated = false;
   /// The instance, as "layers.3".
   cpp::Label label;
-  /// Set for segments emitted through a block: its index and the row.
+  /// Set for instances emitted through a block: its index and the row.
   int block = -1;
   int row = -1;
 };
 
-/// A block: the segments that have one text, and what differs between them.
+/// A block: the instances that have one text, and what differs between them.
 struct RepeatedBlock {
-  /// The first of the segments; all have the same commands, types and settings.
+  /// The first of the instances; all have the same commands, types and settings.
   std::vector<mlir::Operation *> commands;
   /// For each number of the commands (`numbersOf`, one command after the other): its column, or -1 where it is equal in
   /// all rows.
@@ -39,14 +39,14 @@ struct RepeatedBlock {
 
 class Repeats {
 public:
-  /// Cuts the functions into segments and finds the blocks that have at least two distinct rows or uses.
+  /// Cuts the functions into instances and finds the blocks that have at least two distinct rows or uses.
   Repeats(llvm::ArrayRef<mlir::func::FuncOp> functions, const sched::ArenaTable &arenas);
 
-  std::vector<Segment> &segmentsOf(mlir::func::FuncOp function) { return segments[function.getName().str()]; }
+  std::vector<Instance> &instancesOf(mlir::func::FuncOp function) { return instances[function.getName().str()]; }
   const std::vector<RepeatedBlock> &getBlocks() const { return blocks; }
 
 private:
-  std::map<std::string, std::vector<Segment>> segments;
+  std::map<std::string, std::vector<Instance>> instances;
   std::vector<RepeatedBlock> blocks;
 };
 

@@ -347,9 +347,9 @@ LogicalResult StepEmitter::emitBlock(const RepeatedBlock &block, size_t index) {
   return success();
 }
 
-/// Emits the calls of a block with the rows of successive segments, which follow each other.
-void StepEmitter::callBlock(Scope &scope, llvm::ArrayRef<Segment> segments, bool hasSlot, bool hasLast) {
-  const Segment &first = segments.front(), &last = segments.back();
+/// Emits the calls of a block with the rows of successive instances, which follow each other.
+void StepEmitter::callBlock(Scope &scope, llvm::ArrayRef<Instance> instances, bool hasSlot, bool hasLast) {
+  const Instance &first = instances.front(), &last = instances.back();
   auto call = [&](const std::string &row) {
     llvm::SmallVector<std::string> arguments = {scope.context().text, rowsName(first.block) + "[" + row + "]"};
     if (hasSlot)
@@ -359,8 +359,8 @@ void StepEmitter::callBlock(Scope &scope, llvm::ArrayRef<Segment> segments, bool
       arguments.push_back(scope.use<bool>(cpp::kIsLastName).text);
     return cpp::Expr<rt::status>(RuntimeCalls::callText(blockName(first.block), arguments));
   };
-  scope.calls.setLabel(segments.size() == 1 ? first.label : first.label + " to " + last.label);
-  if (segments.size() == 1)
+  scope.calls.setLabel(instances.size() == 1 ? first.label : first.label + " to " + last.label);
+  if (instances.size() == 1)
     scope.calls.check(call(std::to_string(first.row)));
   else
     scope.calls.checkEach("i", first.row, last.row, call("i"));
@@ -370,9 +370,9 @@ LogicalResult StepEmitter::emitFunction(func::FuncOp source, Repeats &repeats) {
   bool isBackward = sched::hasRole(source, sched::StepRole::backward);
   bool accumulates = isBackward || sched::hasRole(source, sched::StepRole::forward);
   Scope scope(accumulates ? std::nullopt : std::optional(false));
-  llvm::ArrayRef<Segment> segments = repeats.segmentsOf(source);
-  while (!segments.empty()) {
-    const Segment &first = segments.front();
+  llvm::ArrayRef<Instance> instances = repeats.instancesOf(source);
+  while (!instances.empty()) {
+    const Instance &first = instances.front();
     auto inLast = llvm::find_if(first.commands, [](Operation *op) { return op->hasAttr(sched::kInLastAttr); });
     bool hasLast = inLast != first.commands.end();
     if (hasLast && !isBackward)
@@ -382,12 +382,12 @@ LogicalResult StepEmitter::emitFunction(func::FuncOp source, Repeats &repeats) {
       if (failed(emitCommands(scope, first.commands)))
         return failure();
     } else {
-      while (count < segments.size() && segments[count].block == first.block &&
-             segments[count].row == first.row + static_cast<int>(count))
+      while (count < instances.size() && instances[count].block == first.block &&
+             instances[count].row == first.row + static_cast<int>(count))
         ++count;
-      callBlock(scope, segments.take_front(count), repeats.getBlocks()[first.block].hasSlot, hasLast);
+      callBlock(scope, instances.take_front(count), repeats.getBlocks()[first.block].hasSlot, hasLast);
     }
-    segments = segments.drop_front(count);
+    instances = instances.drop_front(count);
   }
   sched::StepAttr step = sched::getStep(source);
   finish(scope, cpp::getStepSignature(step), {}, sched::getSlots(program, step.getChunk()));

@@ -48,7 +48,7 @@ private:
   llvm::LogicalResult emitCollective(Scope &scope, sched::LaunchCollectiveOp op);
   llvm::LogicalResult emitBlock(const RepeatedBlock &block, size_t index);
   llvm::LogicalResult emitFunction(mlir::func::FuncOp source, Repeats &repeats);
-  void callBlock(Scope &scope, llvm::ArrayRef<Segment> segments, bool hasSlot, bool hasLast);
+  void callBlock(Scope &scope, llvm::ArrayRef<Instance> instances, bool hasSlot, bool hasLast);
   void emitRows(const RepeatedBlock &block, size_t index);
   void finish(Scope &scope, const cpp::Signature &signature, const cpp::Label &label, sched::SlotsOp slots);
   void declareStream(cpp::RuntimeCalls &calls, int64_t number) const;

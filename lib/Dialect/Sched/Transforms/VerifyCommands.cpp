@@ -48,7 +48,7 @@ struct Arena {
 };
 
 /// What one buffer covers.
-struct Window {
+struct Coverage {
   Arena *arena = nullptr;
   std::vector<ByteRange> ranges;
   bool isExact = true;
@@ -245,13 +245,13 @@ private:
       if (offset % element)
         return buffer.emitOpError("starts at byte ") << offset << ", which is no multiple of its element's " << element,
                WalkResult::interrupt();
-      Window window;
-      window.arena = *arena;
-      window.ranges = schedule::getByteRanges(offset, element, {type.getShape().begin(), type.getShape().end()},
-                                              {strides.begin(), strides.end()}, window.isExact);
+      Coverage covered;
+      covered.arena = *arena;
+      covered.ranges = schedule::getByteRanges(offset, element, {type.getShape().begin(), type.getShape().end()},
+                                               {strides.begin(), strides.end()}, covered.isExact);
       if (auto storage = buffer->getAttrOfType<IntegerAttr>(kStorageAttr))
-        window.owner = storage.getInt();
-      windows[buffer.getResult()] = std::move(window);
+        covered.owner = storage.getInt();
+      coverages[buffer.getResult()] = std::move(covered);
       return WalkResult::advance();
     });
     return failure(result.wasInterrupted());
@@ -261,7 +261,7 @@ private:
   LogicalResult checkMemories(Operation *op) {
     StreamKind kind = streams.getKind(streams.getNumber(op));
     auto check = [&](StringRef verb, Value buffer, bool isOnHost) -> LogicalResult {
-      const Arena &arena = *windows[buffer].arena;
+      const Arena &arena = *coverages[buffer].arena;
       plan::MemoryKind memory = isOnHost ? plan::MemoryKind::host : plan::MemoryKind::device;
       if (arena.kind == memory)
         return success();
@@ -288,49 +288,49 @@ private:
                        .wasInterrupted());
   }
 
-  /// Whether the command may read `in` where it writes `out`, which is the same window.
+  /// Whether the command may read `in` where it writes `out`, which covers the same bytes.
   static bool mayWorkInPlace(Operation *op, size_t in, size_t out) {
     if (isa<LaunchMapOp, LaunchCollectiveOp>(op))
       return true;
     return cast<LaunchOp>(op).mayWriteOver(in, out);
   }
 
-  /// Whether windows are known to share a byte.
-  static bool shareByte(const Window &a, const Window &b) {
+  /// Whether buffers are known to share a byte.
+  static bool shareByte(const Coverage &a, const Coverage &b) {
     return a.arena == b.arena && a.isExact && b.isExact && schedule::overlap(a.ranges, b.ranges);
   }
 
   LogicalResult runCommand(Operation *op, ValueRange ins, ValueRange outs, bool accumulates) {
     order.beginCommand(streams.getNumber(op));
-    auto report = [&](const Window &window, const std::string &problem) -> LogicalResult {
+    auto report = [&](const Coverage &covered, const std::string &problem) -> LogicalResult {
       if (problem.empty())
         return success();
-      return op->emitOpError(problem) << ", in @" << window.arena->name.getValue();
+      return op->emitOpError(problem) << ", in @" << covered.arena->name.getValue();
     };
-    auto read = [&](const Window &window) {
-      return report(window, window.arena->memory.read(window.ranges, window.owner));
+    auto read = [&](const Coverage &covered) {
+      return report(covered, covered.arena->memory.read(covered.ranges, covered.owner));
     };
     for (Value in : ins)
-      if (failed(read(windows[in])))
+      if (failed(read(coverages[in])))
         return failure();
     for (auto [o, out] : llvm::enumerate(outs)) {
-      const Window &written = windows[out];
+      const Coverage &written = coverages[out];
       for (auto [i, in] : llvm::enumerate(ins)) {
         if (isSame(in, out) && mayWorkInPlace(op, i, o))
           continue;
-        if (shareByte(windows[in], written))
+        if (shareByte(coverages[in], written))
           return op->emitOpError("writes over its operand ") << i << ", which it may not do in place";
       }
       for (size_t other = 0; other < o; ++other)
-        if (shareByte(windows[outs[other]], written))
+        if (shareByte(coverages[outs[other]], written))
           return op->emitOpError("writes results ") << other << " and " << o << " to the same bytes";
       auto launch = dyn_cast<LaunchOp>(op);
       if (accumulates && (!launch || launch.getRow().addsTo(o)) && failed(read(written)))
         return failure();
     }
     for (Value out : outs)
-      if (const Window &window = windows[out];
-          failed(report(window, window.arena->memory.write(window.ranges, window.owner))))
+      if (const Coverage &covered = coverages[out];
+          failed(report(covered, covered.arena->memory.write(covered.ranges, covered.owner))))
         return failure();
     return success();
   }
@@ -365,7 +365,7 @@ private:
         result = runCommand(&op, map.getIns(), map.getOuts(), map.getAccumulateAfterFirst() && !call.isFirst);
       } else if (auto collective = dyn_cast<LaunchCollectiveOp>(op)) {
         // Padding between the parts of a bucket is reduced too, whatever it holds.
-        const Window &reduced = windows[collective.getIn()];
+        const Coverage &reduced = coverages[collective.getIn()];
         for (const ByteRange &range : reduced.ranges)
           reduced.arena->memory.adoptPadding(range, reduced.owner, kAlignment);
         result = runCommand(&op, collective.getIn(), collective.getOut(), false);
@@ -385,16 +385,16 @@ private:
   /// Every buffer that touches a resource belongs to one value, or to the bucket that holds it.
   LogicalResult assignResources() {
     WalkResult result = program.walk([&](BufferOp buffer) {
-      const Window &window = windows[buffer.getResult()];
-      SmallVector<PlacedResource> &places = window.arena->resources;
-      for (const ByteRange &range : window.ranges) {
+      const Coverage &covered = coverages[buffer.getResult()];
+      SmallVector<PlacedResource> &places = covered.arena->resources;
+      for (const ByteRange &range : covered.ranges) {
         auto place =
             llvm::partition_point(places, [&](const PlacedResource &p) { return p.range.second <= range.first; });
         for (; place != places.end() && place->range.first < range.second; ++place) {
           if (!place->owner)
-            place->owner = window.owner;
-          if (*place->owner != window.owner)
-            return buffer.emitOpError("of value ") << window.owner << " touches @" << place->resource.getSymName()
+            place->owner = covered.owner;
+          if (*place->owner != covered.owner)
+            return buffer.emitOpError("of value ") << covered.owner << " touches @" << place->resource.getSymName()
                                                    << ", which is value " << *place->owner,
                    WalkResult::interrupt();
         }
@@ -547,7 +547,7 @@ private:
   ProgramOp program;
   std::map<plan::MemoryKind, int64_t> limits;
   llvm::MapVector<StringAttr, Arena> arenas;
-  DenseMap<Value, Window> windows;
+  DenseMap<Value, Coverage> coverages;
   StreamTable streams;
   schedule::StreamOrder order;
 };
