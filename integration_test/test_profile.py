@@ -155,7 +155,7 @@ class ProfileTest(common.Case):
             shutil.copy(built / file, project / file)
         emitted = json.loads((built / 'operators.json').read_text())
         fewer = json.loads(json.dumps(emitted))
-        fewer['commands']['update'][0].pop()
+        fewer['positions'][0][0]['update'][0].pop()
         for what, text, says in (('none', None, 'operators.json is neither in '), ('fewer', json.dumps(fewer), 'names the operators of'),
                                  ('unknown', json.dumps(dict(emitted, names=[])), 'has a command of a name that it lacks'), ('cut', json.dumps(emitted)[:100], '')):
             with self.subTest(what):
