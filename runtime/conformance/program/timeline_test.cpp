@@ -52,7 +52,7 @@ TEST(OperatorNames, OtherTextsAreRefused) {
   EXPECT_EQ(refusal_of("[1]", "[2]"), ""); // what is refused below is the change
   EXPECT_THAT(refusal_of("\"version\": 3", "\"version\": 2"), HasSubstr("version 3"));
   EXPECT_THAT(refusal_of("\"positions\"", "\"other\""), HasSubstr("'positions'"));
-  EXPECT_THAT(refusal_of("[[{", "[{"), HasSubstr("no list of chunks"));
+  EXPECT_THAT(refusal_of("[[{", "[7, [{"), HasSubstr("no list of chunks"));
   EXPECT_THAT(refusal_of("\"chunk\": 0", "\"chunk\": -1"), HasSubstr("a chunk without a number"));
   EXPECT_THAT(refusal_of("\"chunk\": 0", "\"chunk\": 3000000000"), HasSubstr("a chunk without a number"));
   operator_names names;
