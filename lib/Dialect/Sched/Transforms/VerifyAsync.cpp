@@ -30,7 +30,8 @@ namespace {
 class Verifier {
 public:
   explicit Verifier(ProgramOp program)
-      : program(program), mesh(program.getMesh()), placement(getPlacement(program->getParentOfType<ModuleOp>())) {}
+      : program(program), symbols(program), mesh(program.getMesh()),
+        placement(getPlacement(program->getParentOfType<ModuleOp>())) {}
 
   LogicalResult run() {
     if (failed(checkStepFunctions(program)))
@@ -130,7 +131,7 @@ private:
   /// what the next chunk sends, and makes what the one before receives. A slot's inputs reach the backward in the
   /// stash.
   LogicalResult checkSlotUse(func::FuncOp function, Operation &op, FlatSymbolRefAttr name) {
-    auto resource = program.lookupSymbol<ResourceOp>(name.getAttr());
+    auto resource = symbols.lookup<ResourceOp>(name.getAttr());
     StepAttr step = getStep(function);
     if (!resource.isOfSlot() || step.getRole() == StepRole::evaluate)
       return success();
@@ -267,6 +268,8 @@ private:
   }
 
   ProgramOp program;
+  /// Looks names up at once: a large program has thousands of resources, and more loads and stores of them.
+  SymbolTable symbols;
   plan::MeshAttr mesh;
   schedule::Placement placement;
   ScheduleOp schedule;
