@@ -3,14 +3,12 @@
 model at L2, on CPUs and on an emulated device, whose memory no kernel of the host can reach.
 """
 
-import json
 import shutil
-import sys
 
 import numpy
 
 import common
-import test_cuda
+import hand_written
 from windlass_models import safetensors_file
 
 PROGRAMS = common.ROOT / 'test' / 'Programs'
@@ -18,7 +16,7 @@ STEPS, MICRO_BATCHES, BATCH, WIDTH, CLASSES = 3, 2, 4, 8, 4
 SETTINGS = ['--lr', '1e-2', '--eps', '1e-3', '--weight-decay', '0.1']
 
 
-class HostUpdate(test_cuda.EmulatedCase):
+class HostUpdate(hand_written.HandWrittenCase):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
@@ -31,9 +29,6 @@ class HostUpdate(test_cuda.EmulatedCase):
             batches[f'x.{k}'] = random.normal(size=(BATCH, WIDTH)).astype(numpy.float32)
             batches[f'labels.{k}'] = random.integers(0, CLASSES, size=BATCH)
         safetensors_file.write(batches, cls.batches)
-
-    def tool(self, name, *arguments):
-        return self.succeed([test_cuda.BUILD / 'bin' / name, *arguments])
 
     def interpret(self, name, module):
         """Returns what the interpreter computes from a module, less later gradients and evaluation, which a program does not write."""
@@ -57,48 +52,19 @@ class HostUpdate(test_cuda.EmulatedCase):
         shutil.copy(self.initial, project / 'params.safetensors')
         return project
 
-    def train(self, name, program):
-        """Returns what a run leaves, under the names of the interpreter's dumps. A run that is resumed after its first step leaves the same bits."""
-        finals = []
-        for run, parts in ((self.folder / f'{name}-run', ([STEPS],)), (self.folder / f'{name}-resumed', ([1], [STEPS, '--resume']))):
-            for steps, *flags in parts:
-                self.succeed([program, '--data', self.batches, '--steps', steps, *SETTINGS, '-o', run, '--dump-gradients', f'{run}.gradients', *flags])
-            outcome = common.windlass('checkpoint', 'export', run, '--state', '-o', f'{run}.final')
-            self.assertEqual(outcome.code, 0, outcome.err)
-            rows = [json.loads(row) for row in (run / 'metrics.jsonl').read_text().splitlines()]
-            finals.append(([row['loss'] for row in rows], {key: value.tobytes() for key, value in safetensors_file.read(f'{run}.final').items()}))
-        self.assertEqual(finals[0], finals[1])
-        run = self.folder / f'{name}-run'
-        rows = [json.loads(row) for row in (run / 'metrics.jsonl').read_text().splitlines()]
-        self.assertEqual(len(rows), STEPS)
-        values = {}
-        for step, row in enumerate(rows):
-            values[f'loss.{step}'], values[f'grad_norm.{step}'] = row['loss'], row['grad_norm']
-        values.update((f'gradient.0.{key}', value) for key, value in safetensors_file.read(f'{run}.gradients').items())
-        final = safetensors_file.read(f'{run}.final')
-        for key, value in final.items():
-            values[f'{"state" if key.rpartition("/")[0] in final else "parameter"}.{key}'] = value
-        target = self.folder / f'{name}.safetensors'
-        safetensors_file.write({key: numpy.array(value, numpy.float64) for key, value in values.items()}, target)
-        return target
-
-    def check(self, one, other):
-        said = self.tool('windlass-run', '--compare', one, other, '--bound', '1e-5').out
-        print(said, file=sys.stderr)
-        for kind, count in (('loss', STEPS), ('grad_norm', STEPS), ('gradient', 2), ('parameter', 2), ('state', 4)):
-            self.assertRegex(said, rf'(?m)^{kind} .* of {count} tensors$')
+    def compare(self, result):
+        self.check(self.reference(), result, '1e-5', {'loss': STEPS, 'grad_norm': STEPS, 'gradient': 2, 'parameter': 2, 'state': 4})
 
     def test_interpreter(self):
-        self.check(self.reference(), self.interpret('l5', PROGRAMS / 'host-update.mlir'))
+        self.compare(self.interpret('l5', PROGRAMS / 'host-update.mlir'))
 
     def test_processor(self):
         project = self.emitted('cpu')
-        self.succeed(['cmake', '-S', project, '-B', project / 'build', '-G', 'Ninja', f'-DWINDLASS_RUNTIME_BUILD={test_cuda.BUILD / "runtime"}'])
-        self.succeed(['cmake', '--build', project / 'build'])
-        self.check(self.reference(), self.train('cpu', project / 'build' / 'train'))
+        self.build_for_processors(project)
+        self.compare(self.train('cpu', [project / 'build' / 'train'], STEPS, *SETTINGS))
 
     def test_emulated_device(self):
-        self.check(self.reference(), self.train('cuda', self.program(self.emitted('cuda'))))
+        self.compare(self.train('cuda', [self.program(self.emitted('cuda'))], STEPS, *SETTINGS))
 
 
 if __name__ == '__main__':

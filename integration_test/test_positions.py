@@ -5,13 +5,12 @@ parameters and state of the unsplit model.
 
 import json
 import shutil
-import sys
 
 import numpy
 
 import chains
 import common
-import test_cuda
+import hand_written
 from windlass_models import safetensors_file
 
 STEPS, MICRO_BATCHES = 3, 4
@@ -24,10 +23,7 @@ PIPELINES = {
 }
 
 
-class Positions(test_cuda.EmulatedCase):
-    def tool(self, name, *arguments):
-        return self.succeed([test_cuda.BUILD / 'bin' / name, *arguments])
-
+class Positions(hand_written.HandWrittenCase):
     def prepare(self, name):
         """Writes the model, its initial values and its batches, and returns the reference's results."""
         self.chunks = len(PIPELINES[name][0])
@@ -66,40 +62,16 @@ class Positions(test_cuda.EmulatedCase):
         safetensors_file.write({**values, 'evaluate': numpy.array(loss)}, target)
         return target
 
-    def train(self, name, command):
-        """Returns what a run leaves, under the names of the interpreter's dumps. A run that is resumed after its first step leaves the same bits."""
+    def run_program(self, name, command):
+        """Returns what a run of the program leaves; it evaluates the first step's batches with the parameters at the end."""
         evaluated = self.folder / 'evaluated.safetensors'
         batches = safetensors_file.read(self.batches)
         safetensors_file.write({key: value for key, value in batches.items() if int(key.partition('.')[2]) < MICRO_BATCHES}, evaluated)
-        finals = []
-        for run, parts in ((self.folder / f'{name}-run', ([STEPS],)), (self.folder / f'{name}-resumed', ([1], [STEPS, '--resume']))):
-            for steps, *flags in parts:
-                self.succeed([*command, '--data', self.batches, '--eval-data', evaluated, '--steps', steps, *SETTINGS, '-o', run, '--dump-gradients',
-                              f'{run}.gradients', *flags])
-            outcome = common.windlass('checkpoint', 'export', run, '--state', '-o', f'{run}.final')
-            self.assertEqual(outcome.code, 0, outcome.err)
-            finals.append({key: value.tobytes() for key, value in safetensors_file.read(f'{run}.final').items()})
-        self.assertEqual(finals[0], finals[1])
-        run = self.folder / f'{name}-run'
-        rows = [json.loads(row) for row in (run / 'metrics.jsonl').read_text().splitlines()]
-        losses = [row for row in rows if 'loss' in row]
-        self.assertEqual(len(losses), STEPS)
-        values = {'evaluate': next(row['eval_loss'] for row in rows if 'eval_loss' in row)}
-        for step, row in enumerate(losses):
-            values[f'loss.{step}'], values[f'grad_norm.{step}'] = row['loss'], row['grad_norm']
-        values.update((f'gradient.0.{key}', value) for key, value in safetensors_file.read(f'{run}.gradients').items())
-        final = safetensors_file.read(f'{run}.final')
-        for key, value in final.items():
-            values[f'{"state" if key.rpartition("/")[0] in final else "parameter"}.{key}'] = value
-        target = self.folder / f'{name}.safetensors'
-        safetensors_file.write({key: numpy.array(value, numpy.float64) for key, value in values.items()}, target)
-        return target
+        return self.train(name, command, STEPS, '--eval-data', evaluated, *SETTINGS)
 
-    def check(self, one, other, bound):
-        said = self.tool('windlass-run', '--compare', one, other, '--bound', bound).out
-        print(said, file=sys.stderr)
-        for kind, count in (('loss', STEPS), ('grad_norm', STEPS), ('gradient', self.chunks), ('parameter', self.chunks), ('state', self.chunks), ('evaluate', 1)):
-            self.assertRegex(said, rf'(?m)^{kind} .* of {count} tensors?$')
+    def compare(self, one, other, bound):
+        counts = {'loss': STEPS, 'grad_norm': STEPS, 'gradient': self.chunks, 'parameter': self.chunks, 'state': self.chunks, 'evaluate': 1}
+        self.check(one, other, bound, counts)
 
     def emitted(self, name, backend):
         project = self.folder / f'{name}-{backend}'
@@ -109,8 +81,7 @@ class Positions(test_cuda.EmulatedCase):
 
     def built(self, name):
         project = self.emitted(name, 'cpu')
-        self.succeed(['cmake', '-S', project, '-B', project / 'build', '-G', 'Ninja', f'-DWINDLASS_RUNTIME_BUILD={test_cuda.BUILD / "runtime"}'])
-        self.succeed(['cmake', '--build', project / 'build'])
+        self.build_for_processors(project)
         return project
 
     def test_interpreter(self):
@@ -118,15 +89,15 @@ class Positions(test_cuda.EmulatedCase):
             with self.subTest(name):
                 reference = self.prepare(name)
                 for level, module in zip(('l4', 'l5'), self.lowered(name)):
-                    self.check(reference, self.interpret(f'{name}-{level}', module), '1e-10')
+                    self.compare(reference, self.interpret(f'{name}-{level}', module), '1e-10')
 
     def test_threads_and_processes(self):
         for name in PIPELINES:
             with self.subTest(name):
                 reference = self.prepare(name)
                 project = self.built(name)
-                self.check(reference, self.train(f'{name}-threads', [project / 'build' / 'train']), '1e-5')
-                self.check(reference, self.train(f'{name}-processes', [project / 'run.sh']), '1e-5')
+                self.compare(reference, self.run_program(f'{name}-threads', [project / 'build' / 'train']), '1e-5')
+                self.compare(reference, self.run_program(f'{name}-processes', [project / 'run.sh']), '1e-5')
 
     def test_profile_names_the_commands(self):
         self.prepare('looped')
@@ -141,7 +112,7 @@ class Positions(test_cuda.EmulatedCase):
 
     def test_emulated_device(self):
         reference = self.prepare('alternating')
-        self.check(reference, self.train('cuda', [self.program(self.emitted('alternating', 'cuda'))]), '1e-5')
+        self.compare(reference, self.run_program('cuda', [self.program(self.emitted('alternating', 'cuda'))]), '1e-5')
 
 
 if __name__ == '__main__':
