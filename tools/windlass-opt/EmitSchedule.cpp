@@ -1,18 +1,15 @@
 #include "EmitSchedule.h"
 
-#include "mlir/Parser/Parser.h"
-#include "mlir/Pass/PassManager.h"
+#include "VerifiedSchedule.h"
+
 #include "windlass/Conversion/SchedToEmitC/SchedToEmitC.h"
 #include "windlass/Dialect/Sched/Analysis/Scratch.h"
 #include "windlass/Dialect/Sched/IR/Programs.h"
-#include "windlass/Dialect/Sched/Transforms/Passes.h"
-#include "windlass/InitAllDialects.h"
 #include "windlass/Support/Printable.h"
 #include "windlass/Target/Cpp/Project.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/SHA256.h"
-#include "llvm/Support/SourceMgr.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace mlir;
@@ -45,33 +42,23 @@ int windlass::emitSchedule(llvm::StringRef file, llvm::StringRef folder, const s
   cpp::ProjectOptions options;
   if (!parseOptions(words, limits, options))
     return 2;
-  DialectRegistry registry;
-  registerAllDialects(registry);
-  MLIRContext context(registry, MLIRContext::Threading::DISABLED);
-  llvm::SourceMgr sources;
-  SourceMgrDiagnosticHandler handler(sources, &context);
-  auto module = parseSourceFile<ModuleOp>(file, sources, &context);
-  if (!module)
+  VerifiedSchedule schedule;
+  if (failed(schedule.read(file, limits)))
     return 1;
-  std::string text;
-  llvm::raw_string_ostream(text) << *module << "\n";
-  PassManager manager(&context);
-  manager.addPass(sched::createVerifyCommands(limits));
-  if (failed(manager.run(*module)))
-    return 1;
+  ModuleOp module = schedule.getModule();
   options.ranks = 0;
-  for (sched::ProgramOp program : sched::getPrograms(*module)) {
+  for (sched::ProgramOp program : sched::getPrograms(module)) {
     options.ranks += program.getMesh().getRanks();
     options.scratchBytes = std::max(options.scratchBytes, sched::getScratchBytesPerThread(program));
   }
   options.planJson = "{}\n";
-  options.planHash = llvm::toHex(llvm::SHA256::hash(llvm::arrayRefFromStringRef(text)), true);
-  if (failed(convertSchedToEmitC(*module)))
+  options.planHash = llvm::toHex(llvm::SHA256::hash(llvm::arrayRefFromStringRef(schedule.getText())), true);
+  if (failed(convertSchedToEmitC(module)))
     return 1;
-  FailureOr<cpp::ProjectFiles> files = cpp::makeProject(*module, options);
+  FailureOr<cpp::ProjectFiles> files = cpp::makeProject(module, options);
   if (failed(files))
     return 1;
-  (*files)["schedule.mlir"] = text;
+  (*files)["schedule.mlir"] = schedule.getText();
   if (std::string error = cpp::writeProject(*files, folder); !error.empty()) {
     llvm::errs() << error << "\n";
     return 1;

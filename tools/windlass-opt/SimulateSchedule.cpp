@@ -1,12 +1,9 @@
 #include "SimulateSchedule.h"
 
-#include "mlir/Parser/Parser.h"
-#include "mlir/Pass/PassManager.h"
-#include "windlass/Dialect/Sched/Transforms/Passes.h"
-#include "windlass/Explain/PredictionText.h"
-#include "windlass/InitAllDialects.h"
+#include "VerifiedSchedule.h"
 
-#include "llvm/Support/SourceMgr.h"
+#include "windlass/Explain/PredictionText.h"
+
 #include "llvm/Support/raw_ostream.h"
 
 using namespace mlir;
@@ -18,19 +15,10 @@ int windlass::simulateSchedule(llvm::StringRef file, llvm::StringRef cluster, bo
     llvm::errs() << llvm::toString(machines.takeError()) << "\n";
     return 1;
   }
-  DialectRegistry registry;
-  registerAllDialects(registry);
-  MLIRContext context(registry, MLIRContext::Threading::DISABLED);
-  llvm::SourceMgr sources;
-  SourceMgrDiagnosticHandler handler(sources, &context);
-  auto module = parseSourceFile<ModuleOp>(file, sources, &context);
-  if (!module)
+  VerifiedSchedule schedule;
+  if (failed(schedule.read(file)))
     return 1;
-  PassManager manager(&context);
-  manager.addPass(sched::createVerifyCommands());
-  if (failed(manager.run(*module)))
-    return 1;
-  StepPrediction prediction = predictStep(*module, CostModel(*machines));
+  StepPrediction prediction = predictStep(schedule.getModule(), CostModel(*machines));
   if (prediction.positions.empty())
     return 1;
   if (asJson) {
