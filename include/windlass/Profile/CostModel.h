@@ -88,11 +88,12 @@ public:
   /// link's latency, and bytes over the link's rate; where both are one memory, the cost of a copy in it. Returns
   /// nothing where the cluster does not state the link's rate.
   std::optional<Cost> getCopyCost(double bytes) const;
-  /// Returns the cost of a command of L5 that the host runs on its own memory. CPU ranks are their own hosts. On a host
-  /// of GPUs it is the larger of FLOPs and bytes over the device's part of the host's rates: those of the cluster, the
-  /// memory's as a profile's optimizer on the host has measured it. Where the cluster states neither, the memory is as
-  /// fast as the links to the devices together, because servers are built so, and the processors compute as many FLOPs
-  /// for each byte as the cores of `cpu` clusters. Returns nothing where the links' rate is unknown too.
+  /// Returns the cost of a command of L5 that the host runs on its own memory; CPU ranks are their own hosts. A host of
+  /// GPUs gives each of its devices an equal part of its rates, and takes the longer of the times for FLOPs and for
+  /// bytes. Rates are those of the cluster, or for memory that at which a profile has measured the optimizer on the
+  /// host. Where none is known, memory is as fast as the links to all devices together, because servers are built so,
+  /// and the processors compute as many FLOPs for each byte as the cores of `cpu` clusters. Returns nothing where the
+  /// rate of the links is unknown too.
   std::optional<Cost> getHostCost(const std::string &key, const OperatorWork &work) const;
   int64_t getPicoseconds(const OperatorWork &work) const { return getCost(work).picoseconds; }
   int64_t getPicoseconds(const CollectiveWork &work) const { return getCost(work).picoseconds; }

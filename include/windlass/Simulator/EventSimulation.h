@@ -29,8 +29,8 @@ struct Task {
   };
   Kind kind = Kind::Work;
   int64_t stream = 0;
-  /// The event of a record or wait; the channel of a send or receive, which has one sender and one receiver; the group
-  /// of those that meet, each on one stream.
+  /// The event of a record or wait; the channel of a send or receive, which has one sender and one receiver; for work
+  /// that meets, its group, which each rank names on one stream only.
   int64_t object = 0;
   /// How long work or a send takes when nothing else uses what it uses; at least 0. Meaningless for other kinds.
   int64_t picoseconds = 0;

@@ -345,15 +345,16 @@ void ProgramLowering::placeStorages() {
   arenaBytes = end + packing.bytes;
   liveBytes = end + packing.largestLiveSet;
   peak = describePeak(program.getContext(), timeline, intervals, packing.peak);
-  // What lives between forward and backward pass.
-  int64_t border = 0;
-  if (slots.empty())
+  // The stash is what lives between forward and backward pass; that of slots has been counted with them.
+  if (slots.empty()) {
+    int64_t border = 0;
     for (auto &[function, commands] : functions)
       if (hasRole(function, StepRole::init) || hasRole(function, StepRole::forward))
         border += static_cast<int64_t>(commands.size());
-  for (const schedule::LiveInterval &interval : intervals)
-    if (interval.first < border && interval.last >= border)
-      stashBytes += llvm::alignTo(interval.bytes, kAlignment);
+    for (const schedule::LiveInterval &interval : intervals)
+      if (interval.first < border && interval.last >= border)
+        stashBytes += llvm::alignTo(interval.bytes, kAlignment);
+  }
 
   remark::analysis(program.getLoc(), remark::RemarkOpts::name("arena").category("sched-lower-to-commands"))
       << remark::metric("bytes", arenaBytes) << remark::metric("resource_bytes", end)
