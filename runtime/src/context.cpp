@@ -61,6 +61,13 @@ std::int32_t position_of(const job &j, std::int32_t rank) {
   return -1;
 }
 
+const chunk_entry *find_chunk(const program &p, std::int32_t chunk) {
+  for (const chunk_entry &row : p.chunks)
+    if (row.chunk == chunk)
+      return &row;
+  return nullptr;
+}
+
 std::int32_t count_ranks(const job &j) {
   std::int32_t ranks = 0;
   for (const position_entry &each : j.positions)

@@ -55,9 +55,8 @@ public:
     messages_ = &messages;
     std::set<std::int32_t> evaluated;
     for (const action &row : p_.evaluation) {
-      const auto *of = std::find_if(p_.chunks.begin(), p_.chunks.end(),
-                                    [&](const chunk_entry &chunk) { return chunk.chunk == row.chunk; });
-      if (of == p_.chunks.end() || row.slot != 0 || row.micro_batch != 0)
+      const chunk_entry *of = find_chunk(p_, row.chunk);
+      if (!of || row.slot != 0 || row.micro_batch != 0)
         return wrong("an evaluation of chunk " + std::to_string(row.chunk) +
                      ", which the position lacks, or outside of "
                      "slot 0");

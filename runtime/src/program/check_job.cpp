@@ -62,12 +62,6 @@ private:
     return ok_status();
   }
 
-  const chunk_entry *find_chunk(std::int32_t chunk) const {
-    const auto *found =
-        std::find_if(p_.chunks.begin(), p_.chunks.end(), [&](const chunk_entry &row) { return row.chunk == chunk; });
-    return found == p_.chunks.end() ? nullptr : found;
-  }
-
   status check_arenas() const {
     for (const arena_entry &each : p_.arenas)
       if (each.bytes < 0 || !each.name)
@@ -102,14 +96,14 @@ private:
       if (row.slots < 1 || !row.forward || !row.backward || !row.reduce || !row.update)
         return wrong("a step function or a slot of chunk " + std::to_string(row.chunk) + " is missing");
     for (const input_placement &row : p_.inputs) {
-      const chunk_entry *chunk = find_chunk(row.chunk);
+      const chunk_entry *chunk = find_chunk(p_, row.chunk);
       if (!is_index(row.input, j_.inputs.size) || !chunk)
         return wrong("an input that is none, or of no chunk");
       const input_entry &of = j_.inputs[row.input];
       WINDLASS_TRY(check_part(of.name, of.sizes, row.splits, of.type, row.at, row.slot_stride, chunk->slots));
     }
     for (const message_entry &row : p_.messages) {
-      const chunk_entry *chunk = find_chunk(row.chunk);
+      const chunk_entry *chunk = find_chunk(p_, row.chunk);
       if (!chunk || !is_index(row.peer, p_.peers.size))
         return wrong("a message of no chunk, or to no peer");
       const std::string name = "message of chunk " + std::to_string(row.chunk);

@@ -19,9 +19,7 @@ void position_messages::open(const member &its, context &c) {
 }
 
 std::size_t position_messages::slot_of(const action &what) const {
-  std::size_t chunk = 0;
-  while (p_->chunks[static_cast<std::int64_t>(chunk)].chunk != what.chunk)
-    ++chunk;
+  const auto chunk = static_cast<std::size_t>(find_chunk(*p_, what.chunk) - p_->chunks.begin());
   return first_slot_[chunk] + static_cast<std::size_t>(what.slot);
 }
 

@@ -149,7 +149,7 @@ status trainer::compute(const action &what, std::int64_t micro_batch) {
   if (is_traced_)
     traced_.push_back(&what);
   const bool has_slot = what.kind == action_kind::forward || what.kind == action_kind::backward;
-  const chunk_entry &chunk = chunk_of(what);
+  const chunk_entry &chunk = *find_chunk(p_, what.chunk);
   if (has_slot)
     WINDLASS_TRY(messages_.begin(what));
   WINDLASS_TRY(graphs_.run(what, [&]() -> status {
@@ -167,13 +167,6 @@ status trainer::compute(const action &what, std::int64_t micro_batch) {
   return has_slot ? messages_.end(what) : ok_status();
 }
 
-const chunk_entry &trainer::chunk_of(const action &what) const {
-  const chunk_entry *chunk = p_.chunks.begin();
-  while (chunk->chunk != what.chunk)
-    ++chunk;
-  return *chunk;
-}
-
 status trainer::run_evaluation() {
   for (const action &what : p_.evaluation) {
     if (what.kind != action_kind::evaluate) {
@@ -181,7 +174,7 @@ status trainer::run_evaluation() {
       continue;
     }
     WINDLASS_TRY(messages_.begin(what));
-    WINDLASS_TRY(chunk_of(what).evaluate(context_));
+    WINDLASS_TRY(find_chunk(p_, what.chunk)->evaluate(context_));
     WINDLASS_TRY(messages_.end(what));
   }
   return context_.synchronize();

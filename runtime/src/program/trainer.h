@@ -76,7 +76,6 @@ private:
   /// Agrees, after a step, on requests to stop and on NaN.
   status after_step(std::int64_t s, const step_metrics &row, bool &stops);
 
-  const chunk_entry &chunk_of(const action &what) const;
   status evaluate(std::int64_t step);
   /// Computes the loss of the micro-batch whose inputs are in slot 0 of each chunk.
   status run_evaluation();

@@ -291,6 +291,8 @@ struct job {
 
 /// Returns the number of the position that rank `rank` of the job is in; -1 where it is in none.
 std::int32_t position_of(const job &j, std::int32_t rank);
+/// Returns the row of a chunk of a position's program; null where the position does not run the chunk.
+const chunk_entry *find_chunk(const program &p, std::int32_t chunk);
 /// Returns the number of ranks of all positions.
 std::int32_t count_ranks(const job &j);
 
