@@ -36,7 +36,8 @@ class InstallTest(common.Case):
         self.run_well(tool, 'emit', model, '--plan', 'plan.json', '-o', 'program', env=env, cwd=elsewhere)
         self.run_well('cmake', '-S', 'program', '-B', 'program/build', '-G', 'Ninja', cwd=elsewhere)
         self.run_well('cmake', '--build', 'program/build', cwd=elsewhere, timeout=900)
-        self.run_well('program/run.sh', '--data', data, '--bytes', '--steps', 3, '-o', 'own', cwd=elsewhere)
+        # 'train' calls the model by its file; a program by itself calls it by its graph.
+        self.run_well('program/run.sh', '--data', data, '--bytes', '--steps', 3, '--model-name', model.name, '-o', 'own', cwd=elsewhere)
         self.run_well(tool, 'train', model, '-n', 2, '--data', data, '--bytes', '--steps', 3, '-o', 'run', env=env, cwd=elsewhere, timeout=900)
         self.assertEqual((elsewhere / 'own/checkpoints/step-000003/manifest.json').read_bytes(),
                          (elsewhere / 'run/checkpoints/step-000003/manifest.json').read_bytes())
