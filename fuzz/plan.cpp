@@ -17,8 +17,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size
   mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
   context.loadDialect<plan::PlanDialect>();
   llvm::SmallVector<plan::AxisAttr> axes;
-  for (const auto &[name, members] : plan->mesh)
-    axes.push_back(plan::AxisAttr::get(&context, mlir::StringAttr::get(&context, name), members));
+  for (const plan::MeshAxis &axis : plan->mesh)
+    axes.push_back(plan::AxisAttr::get(&context, mlir::StringAttr::get(&context, axis.name), axis.size, axis.role));
   auto mesh = plan::MeshAttr::get(&context, axes);
   auto read = [&](const std::string &text) {
     // Most layouts are of another rank or size than most types here; what they say is read all the same.
