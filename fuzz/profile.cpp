@@ -23,7 +23,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size
     if (costs.getCost(entry.work).picoseconds < 0)
       std::abort();
   for (const auto &[key, time] : profile->collectives)
-    if (costs.getCost(CollectiveWork::ofRing(std::get<0>(key), 3, 1000)).picoseconds < 0)
+    if (costs.getCost(CollectiveWork{std::get<0>(key), GroupShape::ofNeighbours(3), 1000}).picoseconds < 0)
       std::abort();
   return 0;
 }

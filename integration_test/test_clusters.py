@@ -8,11 +8,12 @@ import common
 from bad_input import case
 
 SCHEMA = json.loads((common.ROOT / 'lib' / 'Cluster' / 'cluster.schema.json').read_text())
-PRESETS = ('cpu:3', 'v100-16g:8', 'v100-32g:2x4', 'a100-40g:4x8', 'a100-80g:1', 'h100:2', 'h200:2x8', 'l4:3x1', 'rtx4090:2')
+PRESETS = ('cpu:3', 'v100-16g:8', 'v100-32g:2x4', 'a100-40g:4x8', 'a100-80g:1', 'h100:2', 'h200:2x8', 'b200:2x8', 'h100-pcie:2x4', 'l4:3x1', 'rtx4090:2')
 SECONDS = 10
 # (key path, new value, the message); a path that ends in + adds a key.
 WRONG = (
-    ('version', 2, 'version is 2, but this windlass reads version 1'),
+    ('version', 3, 'version is 3, but this windlass reads versions 1 to 2'),
+    ('version', 1, 'link_tiers[0].efficiency is no known key'),
     ('version', 0, 'version must be an integer from 1'),
     ('devicetypes+', {}, "devicetypes is no known key; the nearest is 'device_types'"),
     ('device_types', {}, 'device_types is empty'),
@@ -39,6 +40,12 @@ WRONG = (
     ('link_tiers.0.latency_s', 0, 'link_tiers[0].latency_s must be a number above 0'),
     ('link_tiers.0.bandwidth_bytes_per_s', 0, 'link_tiers[0].bandwidth_bytes_per_s must be an integer from 1'),
     ('link_tiers.0.devices', 3, 'link_tiers[0].devices is 3, which does not divide the 8 devices'),
+    ('link_tiers.0.efficiency', 1.5, 'link_tiers[0].efficiency must be a number above 0 and at most 1'),
+    ('link_tiers.0.efficiency', 0.5, 'link_tiers[0].partial_efficiency is 0.75, more than the efficiency of 0.50'),
+    ('link_tiers.0.in_switch_efficiency', 3, 'link_tiers[0].in_switch_efficiency must be a number above 0 and at most 2'),
+    ('link_tiers.0.nics', 4, 'link_tiers[0].nics is 4, but the tier joins devices of one host'),
+    ('link_tiers.1.nics', 0, 'link_tiers[1].nics must be an integer from 1 to 65536'),
+    ('link_tiers.1.bandwidth_bytes_per_s', 2 * 10**11, 'link_tiers[1].bandwidth_bytes_per_s is 200000000000, more than the 100000000000 of the tier before'),
     ('link_tiers.1.name', 'link', "link_tiers[1].name is 'link', as that of an earlier tier"),
     ('link_tiers.1.devices', 4, 'link_tiers[1].devices is 4, but must be a multiple of the 4'),
     ('device_order', [0] * 8, 'device_order[1] must be a number from 0 to 7 that does not come before'),
@@ -60,9 +67,11 @@ def edited(document, path, value):
 
 
 class ClusterTest(common.Case):
-    GOOD = {'version': 1, 'device_types': {'big': {'backend': 'cuda', 'memory_bytes': 10**10, 'peak_flops_per_s': {'f32': 10**12}}},
+    GOOD = {'version': 2, 'device_types': {'big': {'backend': 'cuda', 'memory_bytes': 10**10, 'peak_flops_per_s': {'f32': 10**12}}},
             'hosts': [{'count': 2, 'devices': 4, 'device_type': 'big', 'memory_bytes': 10**10, 'device_link': {'latency_s': 1e-5}}],
-            'link_tiers': [{'name': 'link', 'devices': 4, 'latency_s': 2.5e-6, 'bandwidth_bytes_per_s': 10**11}, {'name': 'net', 'devices': 8}],
+            'link_tiers': [{'name': 'link', 'devices': 4, 'latency_s': 2.5e-6, 'bandwidth_bytes_per_s': 10**11, 'efficiency': 0.8, 'partial_efficiency': 0.75,
+                            'in_switch_efficiency': None, 'nics': None},
+                           {'name': 'net', 'devices': 8, 'bandwidth_bytes_per_s': None, 'nics': 2}],
             'device_order': [7, 6, 5, 4, 3, 2, 1, 0]}
 
     def setUp(self):
@@ -160,6 +169,56 @@ class ClusterTest(common.Case):
         self.assertIn("runs programs on this machine's processors", refused)
         self.assertFalse((self.folder / 'run').exists())
 
+    def test_files_of_version_1(self):
+        """They are read, and the plan says what was assumed."""
+        old = copy.deepcopy(self.GOOD)
+        old['version'] = 1
+        for tier in old['link_tiers']:
+            for key in ('efficiency', 'partial_efficiency', 'in_switch_efficiency', 'nics'):
+                tier.pop(key, None)
+        out = self.succeed('plan', self.model, '--cluster', self.write(old), '--micro-batches', 8, '-o', self.plan).out
+        self.assertIn("assumed    efficiency of tier 'link' is not in the cluster: taken as 0.8\n", out)
+        self.assertIn("assumed    efficiency of tier 'net' is not in the cluster: taken as 0.96\n", out)
+        self.assertEqual(json.loads(self.plan.read_text())['cluster']['version'], 2)
+        # So is a plan that holds one.
+        plan = self.write(dict(json.loads(self.plan.read_text()), cluster=old), 'old-plan.json')
+        self.succeed('emit', self.model, '--plan', plan, '-o', self.folder / 'project')
+
+    def test_times_of_collectives(self):
+        entry = {'kind': 'all_reduce', 'bytes': 1 << 30, 'members': 16, 'members_per_host': 8}
+        one = {'kind': 'all_gather', 'bytes': 1 << 30, 'members': 2, 'members_per_host': 1}
+        path = self.write(json.dumps([entry, dict(one, concurrent_groups=8), dict(one, concurrent_groups=1), one]), 'collectives.json')
+        words = ('explain', '--cluster', 'h100:2x8', '--collectives', path)
+        found = json.loads(self.succeed(*words, '--json').out)
+        self.assertEqual([(each['kind'], each['members']) for each in found], [('all_reduce', 16), *[('all_gather', 2)] * 3])
+        whole, together, alone, program = (each['seconds'] for each in found)
+        # Each device has a port, so groups do not share; 1 GiB in 450 GB/s would take 2.4 ms.
+        self.assertGreater(whole, 2.4e-3)
+        self.assertLess(whole, 10e-3)
+        self.assertEqual(together, alone)
+        self.assertEqual(together, program)
+        table = self.succeed(*words).out
+        self.assertRegex(table, r'\Akind +members +size +seconds +bus GB/s\nall_reduce +16 +1 GiB')
+        for wrong, says in ((dict(entry, kind='scan'), "[0].kind is 'scan', but kinds are all_reduce, all_gather"),
+                            (dict(entry, bytes=0), '[0].bytes must be an integer from 1'),
+                            (dict(entry, members=1), '[0].members must be an integer from 2'),
+                            (dict(entry, members=12), '[0].members is 12, which is no multiple of the 8 of a host'),
+                            (dict(entry, members=32), '[0].members is 32 with 8 on a host, but there are 2 hosts'),
+                            (dict(entry, members_per_host=16), '[0].members_per_host is 16, but a host has 8 devices'),
+                            (dict(entry, concurrent_groups=2), '[0].concurrent_groups is 2 with 8 members on a host, but a host has 8 devices'),
+                            (dict(entry, size=5), '[0].size is no known key'), (5, '[0] is no object')):
+            with self.subTest(str(wrong)):
+                self.assertIn(says, self.refuse_words('explain', '--cluster', 'h100:2x8', '--collectives', self.write(json.dumps([wrong]), 'wrong.json')))
+        for text, says in (('{}', 'must be a list of 1 to 65536 collectives'), ('[]', 'must be a list of 1'), ('[' + '{},' * 65536 + '{}]', 'must be a list of 1'),
+                           ('[', 'is no JSON')):
+            self.assertIn(says, self.refuse_words('explain', '--cluster', 'h100:2x8', '--collectives', self.write(text, 'wrong.json')))
+
+    def refuse_words(self, *words):
+        outcome = common.windlass(*words)
+        self.assertEqual((outcome.code, outcome.out), (2, ''), outcome.err)
+        self.assertRegex(outcome.err, r'\Awindlass: error: .*\n\Z')
+        return outcome.err
+
     def test_order_of_devices(self):
         self.succeed('plan', self.model, '--cluster', self.write(self.GOOD), '--micro-batches', 8, '-o', self.plan)
         self.assertEqual(json.loads(self.plan.read_text())['mesh']['device_order'], self.GOOD['device_order'])
@@ -186,7 +245,7 @@ class ClusterTest(common.Case):
         self.refuse('WL0301', 'plan', self.model, '--cluster', self.write(dict(self.GOOD, hosts=hosts)))
 
     def test_usage(self):
-        for words in (('explain', 'WL0301', '--cluster', 'cpu:2'), ('explain', '--cluster')):
+        for words in (('explain', 'WL0301', '--cluster', 'cpu:2'), ('explain', '--cluster'), ('explain', '--collectives', 'a.json')):
             self.assertEqual(common.windlass(*words).code, 2)
 
 

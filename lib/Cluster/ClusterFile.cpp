@@ -7,6 +7,7 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
+#include "llvm/Support/FormatVariadic.h"
 
 #include <limits>
 
@@ -20,6 +21,8 @@ using llvm::json::Value;
 /// The largest figures of a cluster, so that products with counts stay far from overflow.
 static constexpr int64_t kMostPerSecond = int64_t(1) << 60, kMostBytes = int64_t(1) << 60;
 static constexpr double kMostSeconds = 3600;
+/// A ring sends each byte twice, which switches that reduce save.
+static constexpr double kMostInSwitchEfficiency = 2;
 static constexpr StringRef kDataTypes[] = {"bf16", "f16", "f32", "tf32"};
 
 template <class T> static Value orNull(const std::optional<T> &value) { return value ? Value(*value) : Value(nullptr); }
@@ -58,7 +61,11 @@ Object windlass::toJson(const Cluster &cluster) {
   for (const LinkTier &tier : cluster.linkTiers) {
     Object entry = writeLink(tier.link);
     entry["devices"] = tier.devices;
+    entry["efficiency"] = orNull(tier.efficiency);
+    entry["in_switch_efficiency"] = orNull(tier.inSwitchEfficiency);
     entry["name"] = tier.name;
+    entry["nics"] = orNull(tier.nics);
+    entry["partial_efficiency"] = orNull(tier.partialEfficiency);
     tiers.push_back(std::move(entry));
   }
   return Object{{"device_order", cluster.deviceOrder.empty() ? Value(nullptr) : Value(Array(cluster.deviceOrder))},
@@ -78,9 +85,10 @@ public:
 
   void read(const Value &value, StringRef path) {
     ObjectReader reader(value, path.str());
-    int64_t version = reader.getInteger("version", 1, std::numeric_limits<int64_t>::max());
-    if (!reader.failed() && version != Cluster::kVersion)
-      reader.fail("version", "is " + Twine(version) + ", but this windlass reads version " + Twine(Cluster::kVersion) +
+    version = reader.getInteger("version", 1, std::numeric_limits<int64_t>::max());
+    if (!reader.failed() && (version < Cluster::kFirstVersion || version > Cluster::kVersion))
+      reader.fail("version", "is " + Twine(version) + ", but this windlass reads versions " +
+                                 Twine(Cluster::kFirstVersion) + " to " + Twine(Cluster::kVersion) +
                                  ": begin with what 'windlass explain --cluster h200:8' prints");
     const Value *types = reader.get("device_types");
     const Array *hosts = getArray(reader, "hosts", true), *tiers = getArray(reader, "link_tiers", false);
@@ -102,6 +110,8 @@ public:
   }
 
 private:
+  int64_t version = 0;
+
   bool failed() const { return !message.empty(); }
   void fail(const Twine &text) {
     if (message.empty())
@@ -250,6 +260,8 @@ private:
       tier.name = reader.getString("name");
       tier.devices = reader.getInteger("devices", 1, Cluster::kMaxDevices);
       tier.link = readLink(reader);
+      if (version > 1)
+        readRates(reader, tier);
       if (!reader.failed() && !isName(tier.name))
         reader.fail("name", "is " + printable(tier.name) + ": use letters, digits, '_', '-' and '.'");
       if (!reader.failed())
@@ -263,11 +275,34 @@ private:
       fail(path + " join " + Twine(joined) + " of " + Twine(devices) + " devices: the last must join all");
   }
 
+  static std::optional<double> getShare(ObjectReader &reader, StringRef key, double most) {
+    if (!getGiven(reader, key))
+      return std::nullopt;
+    return reader.getNumber(key, most);
+  }
+
+  /// Reads what version 1 does not have.
+  static void readRates(ObjectReader &reader, LinkTier &tier) {
+    tier.nics = getKnown(reader, "nics", Cluster::kMaxDevices);
+    tier.efficiency = getShare(reader, "efficiency", 1);
+    tier.partialEfficiency = getShare(reader, "partial_efficiency", 1);
+    tier.inSwitchEfficiency = getShare(reader, "in_switch_efficiency", kMostInSwitchEfficiency);
+    if (!reader.failed() && tier.efficiency && tier.partialEfficiency.value_or(0) > *tier.efficiency)
+      reader.fail("partial_efficiency", llvm::formatv("is {0}, more than the efficiency of {1} that groups of all "
+                                                      "devices reach",
+                                                      *tier.partialEfficiency, *tier.efficiency));
+  }
+
   void checkTier(ObjectReader &reader, size_t index, int64_t joined) {
     const LinkTier &tier = cluster.linkTiers[index];
     for (size_t i = 0; i < index; ++i)
       if (cluster.linkTiers[i].name == tier.name)
         return reader.fail("name", "is " + printable(tier.name) + ", as that of an earlier tier");
+    if (index > 0 && tier.link.bytesPerSecond.value_or(0) >
+                         cluster.linkTiers[index - 1].link.bytesPerSecond.value_or(kMostPerSecond))
+      return reader.fail("bandwidth_bytes_per_s", "is " + Twine(*tier.link.bytesPerSecond) + ", more than the " +
+                                                      Twine(*cluster.linkTiers[index - 1].link.bytesPerSecond) +
+                                                      " of the tier before: tiers go from the fastest to the slowest");
     if (tier.devices <= joined || tier.devices % joined != 0)
       return reader.fail("devices",
                          "is " + Twine(tier.devices) + ", but must be a multiple of the " + Twine(joined) +
@@ -275,6 +310,10 @@ private:
     if (cluster.getDevices() % tier.devices != 0)
       return reader.fail("devices", "is " + Twine(tier.devices) + ", which does not divide the " +
                                         Twine(cluster.getDevices()) + " devices");
+    if (tier.nics && !joinsHosts(tier))
+      return reader.fail("nics", "is " + Twine(*tier.nics) +
+                                     ", but the tier joins devices of one host, which have no "
+                                     "network between them: leave it out");
     // Runs of devices end where hosts end, or lie within one.
     int64_t first = 0;
     for (const HostGroup &group : cluster.hosts) {
@@ -285,6 +324,10 @@ private:
                                           " devices in two: neither divides the other");
       first += group.count * group.devices;
     }
+  }
+
+  bool joinsHosts(const LinkTier &tier) const {
+    return llvm::any_of(cluster.hosts, [&](const HostGroup &group) { return tier.devices > group.devices; });
   }
 
   void readOrder(const Array &order, const std::string &path) {

@@ -26,17 +26,26 @@ struct Figure {
   }
 };
 
+/// A kind of link as `LinkTier` has it. Without a source, `partialEfficiency` is `efficiency`, switches do not reduce,
+/// and each device has a port.
+struct PresetLink {
+  const char *name;
+  Figure rate, latency;
+  Figure efficiency, partialEfficiency = {}, inSwitchEfficiency = {}, nics = {};
+};
+
 /// GPUs of one type in hosts of up to eight. A data sheet's GB is read as 10^9 bytes, which no device has less than;
 /// peaks are of dense products; a link's bandwidth is one direction's half of what data sheets add up.
 struct Preset {
   const char *name;
   Figure memory, memoryRate;
   Figure f32, tf32, f16, bf16;
-  const char *tier;
-  Figure tierRate, tierLatency;
+  PresetLink hostLink;
   Figure deviceLinkRate;
   Figure hostMemory, disk;
-  Figure networkRate, networkLatency;
+  PresetLink network;
+  /// A faster link that joins two devices each; without a name there is none.
+  PresetLink pairLink = {};
 };
 
 constexpr int64_t kMostPerHost = 8;
@@ -45,6 +54,9 @@ constexpr int64_t kMostPerHost = 8;
 #define A100 "NVIDIA A100 data sheet (2021), SXM"
 #define H100 "NVIDIA H100 data sheet, SXM"
 #define H200 "NVIDIA H200 data sheet, SXM"
+#define H100P "NVIDIA H100 data sheet, PCIe"
+#define B200 "NVIDIA HGX B200 data sheet, an eighth of the figures of eight GPUs"
+#define DGX_B200 "NVIDIA DGX B200 data sheet"
 #define L4 "NVIDIA L4 data sheet"
 #define ADA "NVIDIA Ada GPU Architecture whitepaper V2, GeForce RTX 4090"
 #define DGX1 "NVIDIA DGX-1 with Tesla V100 System Architecture, WP-08437-002"
@@ -59,6 +71,50 @@ constexpr Figure kNvlinkLatency = {3.4e-6, NCCL ", NVLINK"}, kPcieLatency = {5.7
                  kNoLatency = {0, "not known: no public figure; measure it"},
                  kNoDiskRate = {0, "not known: no public figure; measure it"}, kLacks = {};
 
+/// Shares of links' rates, which the model of `lib/Profile/NetworkModel.cpp` has in common with the constants there:
+/// fitted to the named measurements with nccl-tests, so not the quotients of their figures.
+#define FITTED "fitted to measurements with nccl-tests: "
+constexpr Figure kNetworkEfficiency = {0.96, FITTED "24 of 25 GB/s and 48 of 50 GB/s of a port (NVIDIA/nccl#1218)"},
+                 kUnknownEfficiency = {0, "not known: no public figure; measure it"};
+#define NVLINK2 FITTED "vTrain f8dda84, V100, all-reduce of "
+constexpr PresetLink kNvlinkV100 = {"nvlink",
+                                    {150e9, V100 ", NVLink 300 GB/s both ways"},
+                                    kNvlinkLatency,
+                                    {0.85, NVLINK2 "8 devices, 134 GB/s"},
+                                    {0.36, NVLINK2 "3 and 6 devices, 45 GB/s; 7 have twice that"}};
+#define NVLINK3 FITTED "vTrain f8dda84, A100, all-reduce of 3 to 7 devices, 212 to 227 GB/s"
+constexpr PresetLink kNvlinkA100 = {"nvlink",
+                                    {300e9, A100 ", NVLink 600 GB/s both ways"},
+                                    kNvlinkLatency,
+                                    {0.83, NVLINK3 "; mscclpp, of 8, 231 to 254"},
+                                    {0.80, NVLINK3}};
+#define NVLINK4 FITTED "autoparallel, H100, "
+constexpr PresetLink kNvlinkH100 = {"nvlink",
+                                    {450e9, H100 ", NVLink 900 GB/s both ways"},
+                                    kNvlinkLatency,
+                                    {0.84, NVLINK4 "gathers of 8 devices, 345 GB/s; ml-engineering, 361"},
+                                    {0.77, NVLINK4 "gathers of 4 devices, 326 GB/s"},
+                                    {1.10, FITTED "dgxc-benchmarking, H100, all-reduce of 8 devices, 480 GB/s"}};
+#define NVLINK5 FITTED "ml-engineering, B200, "
+constexpr PresetLink kNvlinkB200 = {"nvlink",       {900e9, B200 ", NVLink 1.8 TB/s both ways"},
+                                    kNvlinkLatency, {0.71, NVLINK5 "exchange of 8 devices, 640 GB/s"},
+                                    kLacks,         {0.94, NVLINK5 "all-reduce of 8 devices, 846 GB/s"}};
+constexpr PresetLink kNetworkV100 = {"network",
+                                     {6.25e9, DGX1 ", 4 x 100 Gb/s InfiniBand for 8 GPUs"},
+                                     kNetworkLatency,
+                                     kNetworkEfficiency,
+                                     kLacks,
+                                     kLacks,
+                                     {4, DGX1 ", 4 x 100 Gb/s InfiniBand"}},
+                     kNetworkA100 = {"network",
+                                     {25e9, DGX_A100 ", 8 x 200 Gb/s InfiniBand for 8 GPUs"},
+                                     kNetworkLatency,
+                                     kNetworkEfficiency},
+                     kNetworkH100 = {"network",
+                                     {50e9, DGX_H100 ", 8 x 400 Gb/s InfiniBand for 8 GPUs"},
+                                     kNetworkLatency,
+                                     kNetworkEfficiency};
+
 constexpr Preset kPresets[] = {
     {"v100-16g",
      {16e9, V100 ", 16 GB"},
@@ -67,14 +123,11 @@ constexpr Preset kPresets[] = {
      kLacks,
      {125e12, V100 ", tensor 125 TFLOPS"},
      kLacks,
-     "nvlink",
-     {150e9, V100 ", NVLink 300 GB/s both ways"},
-     kNvlinkLatency,
+     kNvlinkV100,
      {16e9, V100 ", PCIe 32 GB/s both ways"},
      {512e9, DGX1 ", 512 GB"},
      {7.68e12, DGX1 ", 4 x 1.92 TB SSD"},
-     {6.25e9, DGX1 ", 4 x 100 Gb/s InfiniBand for 8 GPUs"},
-     kNetworkLatency},
+     kNetworkV100},
     {"v100-32g",
      {32e9, V100 ", 32 GB"},
      {900e9, V100 ", 900 GB/s"},
@@ -82,14 +135,11 @@ constexpr Preset kPresets[] = {
      kLacks,
      {125e12, V100 ", tensor 125 TFLOPS"},
      kLacks,
-     "nvlink",
-     {150e9, V100 ", NVLink 300 GB/s both ways"},
-     kNvlinkLatency,
+     kNvlinkV100,
      {16e9, V100 ", PCIe 32 GB/s both ways"},
      {512e9, DGX1 ", 512 GB"},
      {7.68e12, DGX1 ", 4 x 1.92 TB SSD"},
-     {6.25e9, DGX1 ", 4 x 100 Gb/s InfiniBand for 8 GPUs"},
-     kNetworkLatency},
+     kNetworkV100},
     {"a100-40g",
      {40e9, A100 ", 40 GB"},
      {1555e9, A100 ", 1,555 GB/s"},
@@ -97,14 +147,11 @@ constexpr Preset kPresets[] = {
      {156e12, A100 ", TF32 156 TFLOPS"},
      {312e12, A100 ", FP16 tensor 312 TFLOPS"},
      {312e12, A100 ", BFLOAT16 tensor 312 TFLOPS"},
-     "nvlink",
-     {300e9, A100 ", NVLink 600 GB/s both ways"},
-     kNvlinkLatency,
+     kNvlinkA100,
      {32e9, A100 ", PCIe Gen4 64 GB/s both ways"},
      {1e12, DGX_A100 " 320GB, 1 TB"},
      {15.36e12, DGX_A100 " 320GB, 4 x 3.84 TB NVMe"},
-     {25e9, DGX_A100 ", 8 x 200 Gb/s InfiniBand for 8 GPUs"},
-     kNetworkLatency},
+     kNetworkA100},
     {"a100-80g",
      {80e9, A100 ", 80 GB"},
      {2039e9, A100 ", 2,039 GB/s"},
@@ -112,14 +159,11 @@ constexpr Preset kPresets[] = {
      {156e12, A100 ", TF32 156 TFLOPS"},
      {312e12, A100 ", FP16 tensor 312 TFLOPS"},
      {312e12, A100 ", BFLOAT16 tensor 312 TFLOPS"},
-     "nvlink",
-     {300e9, A100 ", NVLink 600 GB/s both ways"},
-     kNvlinkLatency,
+     kNvlinkA100,
      {32e9, A100 ", PCIe Gen4 64 GB/s both ways"},
      {2e12, DGX_A100 " 640GB, 2 TB"},
      {30.72e12, DGX_A100 " 640GB, 8 x 3.84 TB NVMe"},
-     {25e9, DGX_A100 ", 8 x 200 Gb/s InfiniBand for 8 GPUs"},
-     kNetworkLatency},
+     kNetworkA100},
     {"h100",
      {80e9, H100 ", 80 GB"},
      {3350e9, H100 ", 3.35 TB/s"},
@@ -127,14 +171,11 @@ constexpr Preset kPresets[] = {
      {494.5e12, H100 ", TF32 989 TFLOPS with sparsity, half without"},
      {989.5e12, H100 ", FP16 tensor 1,979 TFLOPS with sparsity, half without"},
      {989.5e12, H100 ", BFLOAT16 tensor 1,979 TFLOPS with sparsity, half without"},
-     "nvlink",
-     {450e9, H100 ", NVLink 900 GB/s both ways"},
-     kNvlinkLatency,
+     kNvlinkH100,
      {64e9, H100 ", PCIe Gen5 128 GB/s both ways"},
      {2e12, DGX_H100 ", 2 TB"},
      {30.72e12, DGX_H100 ", 8 x 3.84 TB NVMe"},
-     {50e9, DGX_H100 ", 8 x 400 Gb/s InfiniBand for 8 GPUs"},
-     kNetworkLatency},
+     kNetworkH100},
     {"h200",
      {141e9, H200 ", 141 GB"},
      {4800e9, H200 ", 4.8 TB/s"},
@@ -142,14 +183,39 @@ constexpr Preset kPresets[] = {
      {494.5e12, H200 ", TF32 989 TFLOPS with sparsity, half without"},
      {989.5e12, H200 ", FP16 tensor 1,979 TFLOPS with sparsity, half without"},
      {989.5e12, H200 ", BFLOAT16 tensor 1,979 TFLOPS with sparsity, half without"},
-     "nvlink",
-     {450e9, H200 ", NVLink 900 GB/s both ways"},
-     kNvlinkLatency,
+     kNvlinkH100,
      {64e9, H200 ", PCIe Gen5 128 GB/s both ways"},
      {2e12, DGX_H100 ", 2 TB"},
      {30.72e12, DGX_H100 ", 8 x 3.84 TB NVMe"},
-     {50e9, DGX_H100 ", 8 x 400 Gb/s InfiniBand for 8 GPUs"},
-     kNetworkLatency},
+     kNetworkH100},
+    {"b200",
+     {180e9, DGX_B200 ", 1,440 GB for 8 GPUs"},
+     {8e12, DGX_B200 ", 64 TB/s for 8 GPUs"},
+     {75e12, B200 ", FP32 600 TFLOPS"},
+     {1125e12, B200 ", TF32 18 PFLOPS with sparsity, half without"},
+     {2250e12, B200 ", FP16 tensor 36 PFLOPS with sparsity, half without"},
+     {2250e12, B200 ", BFLOAT16 tensor 36 PFLOPS with sparsity, half without"},
+     kNvlinkB200,
+     {64e9, "PCIe Gen5 x16, 128 GB/s both ways"},
+     {2e12, DGX_B200 ", 2 TB"},
+     {30.72e12, DGX_B200 ", 8 x 3.84 TB NVMe"},
+     {"network", {50e9, DGX_B200 ", 8 x 400 Gb/s for 8 GPUs"}, kNetworkLatency, kNetworkEfficiency}},
+    {"h100-pcie",
+     {80e9, H100P ", 80 GB"},
+     {2000e9, H100P ", 2 TB/s"},
+     {51e12, H100P ", FP32 51 TFLOPS"},
+     {378e12, H100P ", TF32 756 TFLOPS with sparsity, half without"},
+     {756.5e12, H100P ", FP16 tensor 1,513 TFLOPS with sparsity, half without"},
+     {756.5e12, H100P ", BFLOAT16 tensor 1,513 TFLOPS with sparsity, half without"},
+     {"pcie", {64e9, H100P ", PCIe Gen5 128 GB/s both ways"}, kPcieLatency, kUnknownEfficiency},
+     {64e9, H100P ", PCIe Gen5 128 GB/s both ways"},
+     kNoHost,
+     kNoHost,
+     {"network", kNoHost, kNetworkLatency, kNetworkEfficiency},
+     {"nvlink",
+      {300e9, H100P ", NVLink bridge 600 GB/s both ways"},
+      kNvlinkLatency,
+      {0.39, FITTED "NVIDIA/nccl#1161, H100 PCIe, all-reduce of 2, 116 GB/s"}}},
     {"l4",
      {24e9, L4 ", 24 GB"},
      {300e9, L4 ", 300 GB/s"},
@@ -157,14 +223,21 @@ constexpr Preset kPresets[] = {
      {60e12, L4 ", TF32 120 TFLOPS with sparsity, half without"},
      {121e12, L4 ", FP16 tensor 242 TFLOPS with sparsity, half without"},
      {121e12, L4 ", BFLOAT16 tensor 242 TFLOPS with sparsity, half without"},
-     "pcie",
-     {32e9, L4 ", PCIe Gen4 x16 64 GB/s both ways"},
-     kPcieLatency,
+     {"pcie",
+      {32e9, L4 ", PCIe Gen4 x16 64 GB/s both ways"},
+      kPcieLatency,
+      {0.14, FITTED "Mist, 8 x L4 through the memory of the host, gather of 4, 4.4 GB/s"},
+      {0.115, FITTED "Mist, 8 x L4 through the memory of the host, gather of 2, 3.2 GB/s"}},
      {32e9, L4 ", PCIe Gen4 x16 64 GB/s both ways"},
      {384e9, G2 ", 384 GB for 8 GPUs"},
      {0, "not known: local disks of " G2 " are as many as one attaches"},
-     {1.5625e9, G2 ", 100 Gb/s for 8 GPUs"},
-     kNetworkLatency},
+     {"network",
+      {1.5625e9, G2 ", 100 Gb/s for 8 GPUs"},
+      kNetworkLatency,
+      kNetworkEfficiency,
+      kLacks,
+      kLacks,
+      {1, G2 ", 100 Gb/s"}}},
     {"rtx4090",
      {24e9, ADA ", 24 GB"},
      {1008e9, ADA ", 1,008 GB/s"},
@@ -172,14 +245,11 @@ constexpr Preset kPresets[] = {
      {82.6e12, ADA ", TF32 tensor 82.6 TFLOPS, dense"},
      {165.2e12, ADA ", FP16 tensor with FP32 accumulation 165.2 TFLOPS, dense"},
      {165.2e12, ADA ", BF16 tensor 165.2 TFLOPS, dense"},
-     "pcie",
-     {31.5e9, "PCI Express Base 4.0: 16 lanes of 16 GT/s, 128 of 130 bits"},
-     kPcieLatency,
+     {"pcie", {31.5e9, "PCI Express Base 4.0: 16 lanes of 16 GT/s, 128 of 130 bits"}, kPcieLatency, kUnknownEfficiency},
      {31.5e9, "PCI Express Base 4.0: 16 lanes of 16 GT/s, 128 of 130 bits"},
      kNoHost,
      kNoHost,
-     kNoHost,
-     kNetworkLatency},
+     {"network", kNoHost, kNetworkLatency, kNetworkEfficiency}},
 };
 
 /// Fills a cluster and notes the source of each figure.
@@ -202,9 +272,21 @@ public:
     return link;
   }
 
-  void addTier(std::string name, int64_t devices, const Figure &rate, const Figure &latency) {
+  std::optional<double> takeShare(const std::string &path, const Figure &figure) {
+    take(path, figure);
+    return figure.value > 0 ? std::optional<double>(figure.value) : std::nullopt;
+  }
+
+  void addTier(int64_t devices, const PresetLink &link) {
     std::string path = "link_tiers[" + std::to_string(cluster.linkTiers.size()) + "]";
-    cluster.linkTiers.push_back({std::move(name), devices, take(path, rate, latency)});
+    LinkTier &tier = cluster.linkTiers.emplace_back();
+    tier.name = link.name;
+    tier.devices = devices;
+    tier.link = take(path, link.rate, link.latency);
+    tier.nics = take(path + ".nics", link.nics);
+    tier.efficiency = takeShare(path + ".efficiency", link.efficiency);
+    tier.partialEfficiency = takeShare(path + ".partial_efficiency", link.partialEfficiency);
+    tier.inSwitchEfficiency = takeShare(path + ".in_switch_efficiency", link.inSwitchEfficiency);
   }
 };
 
@@ -232,10 +314,12 @@ static Cluster makeGpus(const Preset &preset, int64_t hosts, int64_t devices) {
   group.deviceLink = builder.take("hosts[0].device_link", preset.deviceLinkRate, kNoLatency);
   group.diskBytes = builder.take("hosts[0].disk_bytes", preset.disk);
   group.diskBytesPerSecond = builder.take("hosts[0].disk_bandwidth_bytes_per_s", kNoDiskRate);
-  if (devices > 1)
-    builder.addTier(preset.tier, devices, preset.tierRate, preset.tierLatency);
+  if (preset.pairLink.name && devices % 2 == 0)
+    builder.addTier(2, preset.pairLink);
+  if (devices > (cluster.linkTiers.empty() ? 1 : 2))
+    builder.addTier(devices, preset.hostLink);
   if (hosts > 1)
-    builder.addTier("network", hosts * devices, preset.networkRate, preset.networkLatency);
+    builder.addTier(hosts * devices, preset.network);
   return std::move(cluster);
 }
 
@@ -252,7 +336,7 @@ static Cluster makeCpus(int64_t ranks, int64_t hostMemoryBytes) {
   group.memoryBytes = hostMemoryBytes;
   cluster.sources["hosts[0].memory_bytes"] = "this machine";
   if (ranks > 1)
-    builder.addTier("memory", ranks, kOwn, kOwn);
+    builder.addTier(ranks, {"memory", kOwn, kOwn, kLacks});
   return std::move(cluster);
 }
 

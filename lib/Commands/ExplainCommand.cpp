@@ -1,8 +1,8 @@
 // windlass explain: how a plan places an operator and why; what a code in a message means; what a cluster is in full.
 #include "CommandSupport.h"
+#include "ExplainCluster.h"
 #include "windlass/Explain/ExplainOperator.h"
 
-#include "windlass/Cluster/Cluster.h"
 #include "windlass/Commands/Commands.h"
 #include "windlass/Dialect/Plan/Transforms/NamedStrategies.h"
 #include "windlass/Support/StrictJson.h"
@@ -37,21 +37,6 @@ static llvm::json::Object describe(const DiagnosticInfo &row) {
                             {"exit_code", row.exitCode},
                             {"title", row.title},
                             {"explanation", row.explanation}};
-}
-
-/// Prints a cluster as a file that --cluster takes, with the source of each figure that has one.
-static int explainCluster(Console &console, llvm::StringRef text) {
-  llvm::Expected<Cluster> cluster = findCluster(text);
-  if (!cluster)
-    return console.fail(Code::cluster, llvm::toString(cluster.takeError()));
-  llvm::json::Object document = toJson(*cluster), sources;
-  for (const auto &[key, source] : cluster->sources)
-    sources[key] = source;
-  if (!sources.empty())
-    document["sources"] = std::move(sources);
-  printJson(llvm::outs(), llvm::json::Value(std::move(document)), /*lineDepth=*/4);
-  llvm::outs() << "\n";
-  return kDone;
 }
 
 static int finish(Console &console, const rt::status &status) { return status.is_ok() ? kDone : console.fail(status); }
@@ -99,17 +84,20 @@ static int explainOperator(Console &console, llvm::ArrayRef<std::string> positio
 
 int windlass::runExplain(Console &console, const std::vector<std::string> &words) {
   Flags flags(
-      "explain [OP [MODEL] --plan P | CODE | --cluster C | --strategies]",
+      "explain [OP [MODEL] --plan P | CODE | --cluster C [--collectives F] | --strategies]",
       "With --plan, says how the plan runs an operator, by its id or a glob, or keeps a parameter, by its name:\n"
       "factors, strategy, layouts, the use of each axis, reshards with their bytes, memory, and the bytes and FLOPs\n"
       "of recomputing its segment; with MODEL all of it, else what the plan's file says. With a code, explains the\n"
       "code at the end of a message, such as WL0305; without one, lists all. With --cluster, prints a preset or a\n"
-      "file in full, as a file to edit. With --strategies, says what the named strategies do.");
+      "file in full, as a file to edit; with --collectives too, how long the collectives take that a file lists. With\n"
+      "--strategies, says what the named strategies do.");
   bool wantsStrategies = false;
+  std::string collectives;
   CommonFlags common;
   CompileFlags compileFlags;
   flags.addText("plan", "P", "the plan of the operator", compileFlags.planFile);
   flags.addText("cluster", "C", "a preset such as cpu:2, h200:8, a100-40g:4x8, or a file", compileFlags.cluster);
+  flags.addText("collectives", "F", "a list of collectives as JSON, to be timed on the cluster", collectives);
   flags.addSwitch("strategies", "the named strategies that --strategy takes", wantsStrategies);
   common.declare(flags);
   std::vector<std::string> positional;
@@ -122,6 +110,10 @@ int windlass::runExplain(Console &console, const std::vector<std::string> &words
                : console.fail(Code::usage, "explain --strategies takes nothing else");
   if (flags.isGiven("plan") && flags.isGiven("cluster"))
     return console.fail(Code::usage, "explain takes --plan or --cluster, not both");
+  if (flags.isGiven("collectives"))
+    return flags.isGiven("cluster") && positional.empty()
+               ? explainCollectives(console, compileFlags.cluster, collectives, common.json)
+               : console.fail(Code::usage, "explain --collectives takes --cluster and nothing else");
   if (flags.isGiven("plan"))
     return positional.empty()
                ? console.fail(Code::usage, "explain --plan needs an operator: windlass explain OP --plan P")

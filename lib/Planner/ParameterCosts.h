@@ -83,7 +83,7 @@ public:
   int64_t getGradientCost(int64_t count, plan::LayoutAttr made, const ParameterLabel &label) const;
 
   /// Returns the consecutive devices that the groups of data-parallel ranks span.
-  int64_t getSpan() const { return plan::getSpan(mesh, mesh.getDataAxes()).span; }
+  int64_t getSpan() const { return plan::getGroup(mesh, mesh.getDataAxes()).getSpan(); }
 
 private:
   int64_t getBytes(plan::LayoutAttr layout, mlir::RankedTensorType type) const;

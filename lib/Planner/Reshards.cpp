@@ -37,10 +37,7 @@ int64_t Reshards::getCost(RankedTensorType type, plan::LayoutAttr from, plan::La
 }
 
 int64_t Reshards::getCost(const char *kind, ArrayRef<StringAttr> axes, double bytes) const {
-  plan::AxesSpan group = plan::getSpan(mesh, axes);
-  CollectiveWork work = CollectiveWork::ofRing(kind, group.members, bytes);
-  work.span = group.span;
-  return costs.getPicoseconds(work);
+  return costs.getPicoseconds(CollectiveWork{kind, plan::getGroup(mesh, axes), bytes});
 }
 
 int64_t Reshards::computeCost(RankedTensorType type, plan::LayoutAttr from, plan::LayoutAttr to) const {
@@ -58,7 +55,8 @@ int64_t Reshards::computeCost(RankedTensorType type, plan::LayoutAttr from, plan
       total += getCost("all_reduce", step.axes, bytes);
       break;
     case plan::ReshardStep::Kind::AllGather:
-      total += getCost("all_gather", step.axes, bytes * static_cast<double>(plan::getSpan(mesh, step.axes).members));
+      total +=
+          getCost("all_gather", step.axes, bytes * static_cast<double>(plan::getGroup(mesh, step.axes).getMembers()));
       break;
     case plan::ReshardStep::Kind::ReduceScatter:
       total += getCost("reduce_scatter", step.axes, bytes);

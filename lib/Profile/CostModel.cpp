@@ -1,6 +1,7 @@
 #include "windlass/Profile/CostModel.h"
 
 #include "Fits.h"
+#include "NetworkModel.h"
 #include "WorkKind.h"
 
 #include "windlass/Profile/Profile.h"
@@ -21,9 +22,7 @@ constexpr double kCpuLaunchSeconds = 2e-6;
 
 /// The figures of a rank with one core of a server of 2023 (`benchmarks/results/gemm.txt`), used where the cluster
 /// states none.
-constexpr double kCpuFlops = 120e9, kCpuMemoryRate = 10e9, kCpuLinkRate = 5e9, kCpuLinkLatency = 5e-6;
-/// The figures of a device whose links nobody states: PCIe 4 x16, and a message through it.
-constexpr double kLinkRate = 25e9, kLinkLatency = 10e-6;
+constexpr double kCpuFlops = 120e9, kCpuMemoryRate = 10e9;
 constexpr double kDeviceFlops = 50e12, kDeviceMemoryRate = 500e9;
 /// The bytes that AdamW in f32 reads and writes for an element: weight, gradient and two moments, of which it writes
 /// all but the gradient.
@@ -46,23 +45,6 @@ const char *windlass::getName(CostSource source) {
 }
 
 std::string windlass::makeFamily(std::string kernel, bool isNarrow) { return isNarrow ? kernel + ".narrow" : kernel; }
-
-CollectiveWork CollectiveWork::ofRing(std::string kind, int64_t members, double payloadBytes) {
-  CollectiveWork work;
-  work.members = members;
-  work.messages = members - 1;
-  work.sentBytes = payloadBytes * static_cast<double>(members - 1) / static_cast<double>(members);
-  if (kind == "all_reduce") {
-    work.messages *= 2;
-    work.sentBytes *= 2;
-  } else if (kind == "permute") {
-    work.messages = 1;
-    work.sentBytes = payloadBytes;
-  }
-  work.payloadBytes = payloadBytes;
-  work.kind = std::move(kind);
-  return work;
-}
 
 CostModel::CostModel(const Cluster &cluster, const Profile *profile, const std::string &precision)
     : deviceOrder(cluster.deviceOrder), profile(profile) {
@@ -111,17 +93,10 @@ CostModel::CostModel(const Cluster &cluster, const Profile *profile, const std::
     device = *profile->device;
     deviceSource = CostSource::Fitted;
   }
-  for (const LinkTier &tier : cluster.linkTiers) {
-    double latency = isCpu ? kCpuLinkLatency : kLinkLatency;
-    if (tier.link.latencySeconds)
-      latency = *tier.link.latencySeconds;
-    else
-      assume("latency_s of tier '" + tier.name + "'", latency);
-    double rate = tier.link.bytesPerSecond
-                      ? static_cast<double>(*tier.link.bytesPerSecond)
-                      : assume("bandwidth_bytes_per_s of tier '" + tier.name + "'", isCpu ? kCpuLinkRate : kLinkRate);
-    tiers.push_back({tier.devices, latency, rate});
-  }
+  network = std::make_unique<NetworkModel>(cluster);
+  for (const LinkTier &tier : cluster.linkTiers)
+    tierDevices.push_back(tier.devices);
+  assumptions.insert(assumptions.end(), network->getAssumptions().begin(), network->getAssumptions().end());
   if (!profile)
     return;
   if (auto adam = profile->rates.find("host_adam_elements_per_second"); adam != profile->rates.end() && !isCpu) {
@@ -169,7 +144,7 @@ Cost CostModel::getCost(const OperatorWork &work) const {
 }
 
 Cost CostModel::getCost(const CollectiveWork &work) const {
-  if (work.members <= 1 || work.messages == 0)
+  if (work.group.getMembers() <= 1)
     return {0, CostSource::Analytic, 0};
   if (collectiveFits)
     if (std::optional<Cost> cost = collectiveFits->find(work))
@@ -181,12 +156,15 @@ Cost CostModel::getMessageCost(int64_t from, int64_t to, double bytes) const {
   auto getDevice = [&](int64_t rank) {
     return rank < static_cast<int64_t>(deviceOrder.size()) ? deviceOrder[rank] : rank;
   };
-  CollectiveWork work = CollectiveWork::ofRing("permute", 2, bytes);
-  for (const Tier &tier : tiers) {
-    work.span = tier.devices;
-    if (getDevice(from) / tier.devices == getDevice(to) / tier.devices)
+  // Two members as far apart as the two ranks: in one run of the tier that joins them, not in one of the tier below.
+  int64_t distance = 1;
+  for (int64_t devices : tierDevices) {
+    if (getDevice(from) / devices == getDevice(to) / devices)
       break;
+    distance = devices;
   }
+  CollectiveWork work = {"permute", {}, bytes};
+  work.group.axes.push_back({distance, 2});
   return getCost(work);
 }
 
@@ -223,16 +201,4 @@ double CostModel::getAnalyticSeconds(const OperatorWork &work) const {
          device.launchSeconds;
 }
 
-double CostModel::getAnalyticSeconds(const CollectiveWork &work) const {
-  // A group crosses every tier up to the one that joins its span; the slowest of these decides.
-  double latency = 0, rate = 0;
-  for (const Tier &tier : tiers) {
-    latency = std::max(latency, tier.latencySeconds);
-    rate = rate > 0 ? std::min(rate, tier.bytesPerSecond) : tier.bytesPerSecond;
-    if (tier.devices >= work.span)
-      break;
-  }
-  if (rate <= 0)
-    return 0;
-  return static_cast<double>(work.messages) * latency + work.sentBytes / rate;
-}
+double CostModel::getAnalyticSeconds(const CollectiveWork &work) const { return network->getSeconds(work); }

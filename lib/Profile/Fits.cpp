@@ -71,8 +71,8 @@ CollectiveFits::Law CollectiveFits::fit(const std::string &kind, const std::map<
   auto forEach = [&](auto visit) {
     for (const auto &[members, ladder] : ladders)
       for (const auto &[bytes, time] : ladder) {
-        CollectiveWork work = CollectiveWork::ofRing(kind, members, static_cast<double>(bytes));
-        visit(static_cast<double>(work.messages) / time.medianSeconds, work.sentBytes / time.medianSeconds);
+        CollectiveWork work = {kind, GroupShape::ofNeighbours(members), static_cast<double>(bytes)};
+        visit(static_cast<double>(work.getRingSteps()) / time.medianSeconds, work.getRingBytes() / time.medianSeconds);
       }
   };
   forEach([&](double messages, double bytes) {
@@ -104,12 +104,13 @@ CollectiveFits::Law CollectiveFits::fit(const std::string &kind, const std::map<
 
 std::optional<Cost> CollectiveFits::find(const CollectiveWork &work) const {
   auto found = kinds.find(work.kind);
-  if (found == kinds.end() || work.span > hostDevices)
+  if (found == kinds.end() || work.group.getSpan() > hostDevices)
     return std::nullopt;
-  auto ladder = found->second.find(work.members);
+  auto ladder = found->second.find(work.group.getMembers());
   if (ladder == found->second.end()) {
     const Law &law = laws.at(work.kind);
-    double seconds = static_cast<double>(work.messages) * law.secondsPerMessage + work.sentBytes * law.secondsPerByte;
+    double seconds =
+        static_cast<double>(work.getRingSteps()) * law.secondsPerMessage + work.getRingBytes() * law.secondsPerByte;
     return makeCost(seconds, CostSource::Fitted, law.errorShare);
   }
   const Ladder &sizes = ladder->second;

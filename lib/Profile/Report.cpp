@@ -29,8 +29,7 @@ std::vector<FamilyReport> windlass::reportProfile(const Profile &profile) {
   }
   for (const auto &[key, time] : profile.collectives) {
     const auto &[kind, members, bytes] = key;
-    CollectiveWork work = CollectiveWork::ofRing(kind, members, static_cast<double>(bytes));
-    work.span = members;
+    CollectiveWork work = {kind, GroupShape::ofNeighbours(members), static_cast<double>(bytes)};
     add(kind + " of " + std::to_string(members), time, analytic.getAnalyticSeconds(work)).fitErrorShare +=
         collectives.getErrorShare(kind);
   }

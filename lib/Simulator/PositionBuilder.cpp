@@ -180,18 +180,16 @@ void PositionBuilder::addCollective(sched::LaunchCollectiveOp collective) {
   SmallVector<StringAttr> axes;
   for (Attribute axis : communicator.getAxes())
     axes.push_back(llvm::cast<StringAttr>(axis));
-  plan::AxesSpan group = plan::getSpan(program.getMesh(), axes);
+  GroupShape group = plan::getGroup(program.getMesh(), axes);
   if (communicator.getPositions())
-    group = {group.members * job.size(), job.countRanks()};
+    group.axes.push_back({job.countRanks() / job.size(), job.size()});
   double bytes = std::max(getBytes(collective.getIn().getType()), getBytes(collective.getOut().getType()));
   std::string kind = sched::stringifyCollectiveKind(collective.getKind()).str();
-  CollectiveWork work = CollectiveWork::ofRing(kind, group.members, bytes);
-  work.span = group.span;
   // Only one communicator over some axes spans positions, so its axes name the group of those that meet.
   simulation::Task task = {TaskKind::Work, streams.getNumber(collective)};
   if (communicator.getPositions())
     task = {TaskKind::Meet, task.stream, job.getGroup(communicator.getAxes())};
-  addTask(task, {collective, costs.getCost(work), {kind, 0, bytes, group.members}});
+  addTask(task, {collective, costs.getCost(CollectiveWork{kind, group, bytes}), {kind, 0, bytes, group.getMembers()}});
 }
 
 void PositionBuilder::addLaunch(Operation *op, bool isLater) {

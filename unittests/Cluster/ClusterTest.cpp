@@ -1,4 +1,5 @@
 #include "windlass/Cluster/Cluster.h"
+#include "windlass/Cluster/GroupShape.h"
 
 #include "windlass/Support/StrictJson.h"
 
@@ -33,6 +34,16 @@ TEST(Cluster, GpuPresets) {
   EXPECT_EQ(cluster.linkTiers[1].devices, 32);
   EXPECT_GT(*cluster.linkTiers[0].link.bytesPerSecond, *cluster.linkTiers[1].link.bytesPerSecond);
   EXPECT_TRUE(llvm::cantFail(findCluster("h200:1", 1000)).linkTiers.empty());
+  // Bridges join two cards.
+  auto getTiers = [](const char *text) {
+    std::vector<int64_t> devices;
+    for (const LinkTier &tier : llvm::cantFail(findCluster(text, 1000)).linkTiers)
+      devices.push_back(tier.devices);
+    return devices;
+  };
+  EXPECT_EQ(getTiers("h100-pcie:2x8"), (std::vector<int64_t>{2, 8, 16}));
+  EXPECT_EQ(getTiers("h100-pcie:2"), (std::vector<int64_t>{2}));
+  EXPECT_EQ(getTiers("h100-pcie:3"), (std::vector<int64_t>{3}));
   EXPECT_EQ(llvm::cantFail(findCluster("h200:2x1", 1000)).linkTiers.size(), 1u);
 }
 
@@ -55,8 +66,20 @@ TEST(Cluster, EveryFigureOfAPresetHasItsSource) {
     const DeviceType &device = cluster.deviceTypes.at(name);
     take(type + ".memory_bandwidth_bytes_per_s", device.memoryBytesPerSecond.has_value());
     take("hosts[0].memory_bytes", cluster.hosts[0].memoryBytes.has_value());
-    for (size_t i = 0; i < cluster.linkTiers.size(); ++i)
-      takeLink("link_tiers[" + std::to_string(i) + "]", cluster.linkTiers[i].link);
+    for (size_t i = 0; i < cluster.linkTiers.size(); ++i) {
+      const LinkTier &tier = cluster.linkTiers[i];
+      std::string path = "link_tiers[" + std::to_string(i) + "]";
+      takeLink(path, tier.link);
+      if (name != "cpu")
+        take(path + ".efficiency", tier.efficiency.has_value());
+      // Without these there is nothing that has a source.
+      if (tier.nics)
+        take(path + ".nics", true);
+      if (tier.partialEfficiency)
+        take(path + ".partial_efficiency", true);
+      if (tier.inSwitchEfficiency)
+        take(path + ".in_switch_efficiency", true);
+    }
     if (name == "cpu") {
       take(type + ".peak_flops_per_s", false);
     } else {
@@ -131,7 +154,7 @@ namespace {
 class ClusterFile : public testing::Test {
 protected:
   static constexpr const char *kGood = R"({
-    "version": 1,
+    "version": 2,
     "device_types": {
       "big": {"backend": "cuda", "memory_bytes": 200, "peak_flops_per_s": {"f32": 1e12}},
       "small": {"backend": "cuda", "memory_bytes": 100, "memory_bandwidth_bytes_per_s": null}
@@ -142,7 +165,8 @@ protected:
       {"count": 1, "devices": 4, "device_type": "small", "disk_bytes": 7}
     ],
     "link_tiers": [
-      {"name": "pair", "devices": 2, "latency_s": 1e-6, "bandwidth_bytes_per_s": 1e9},
+      {"name": "pair", "devices": 2, "latency_s": 1e-6, "bandwidth_bytes_per_s": 1e9, "efficiency": 0.75, "partial_efficiency": 0.5,
+       "in_switch_efficiency": 1.25},
       {"name": "host", "devices": 4},
       {"name": "net", "devices": 12}
     ],
@@ -224,13 +248,14 @@ TEST_F(ClusterFile, IsRead) {
 }
 
 TEST_F(ClusterFile, RefusalsNameTheKey) {
-  EXPECT_EQ(refusal("\"version\": 1,", ""), "version is missing");
-  EXPECT_THAT(refusal("\"version\": 1", "\"version\": 2"),
-              HasSubstr("version is 2, but this windlass reads version 1"));
+  EXPECT_EQ(refusal("\"version\": 2,", ""), "version is missing");
+  EXPECT_EQ(refusal("\"version\": 2", "\"version\": 1"), "link_tiers[0].efficiency is no known key");
+  EXPECT_THAT(refusal("\"version\": 2", "\"version\": 3"),
+              HasSubstr("version is 3, but this windlass reads versions 1 to 2"));
   EXPECT_EQ(refusal("\"hosts\"", "\"host\""), "hosts is missing");
-  EXPECT_EQ(refusal("\"version\": 1,", "\"version\": 1, \"link_tier\": [],"),
+  EXPECT_EQ(refusal("\"version\": 2,", "\"version\": 2, \"link_tier\": [],"),
             "link_tier is no known key; the nearest is 'link_tiers'");
-  EXPECT_THAT(refusal("\"version\": 1,", "\"version\": 1, \"v\\u0065rsion\": 1,"),
+  EXPECT_THAT(refusal("\"version\": 2,", "\"version\": 2, \"v\\u0065rsion\": 1,"),
               HasSubstr("has the key 'version' twice"));
   EXPECT_EQ(refusal("\"memory_bytes\": 200", "\"memory_gb\": 200"), "device_types.big.memory_bytes is missing");
   EXPECT_EQ(refusal("\"peak_flops_per_s\"", "\"peak_flops\""),
@@ -309,6 +334,42 @@ TEST_F(ClusterFile, TiersJoinAllDevices) {
   EXPECT_THAT(refusal("\"name\": \"host\"", "\"name\": \"pair\""),
               HasSubstr("link_tiers[1].name is 'pair', as that of an earlier tier"));
   EXPECT_THAT(refusal("\"name\": \"host\"", "\"name\": \"\""), HasSubstr("link_tiers[1].name is ''"));
+}
+
+TEST_F(ClusterFile, RatesOfTiersAreSharesOfWhatThereIs) {
+  std::string tier = "{\"name\": \"net\", \"devices\": 12", end = tier + "}";
+  auto with = [&](std::string keys) { return refusal(end, tier + ", " + keys + "}"); };
+  EXPECT_EQ(with("\"nics\": 4, \"efficiency\": 1, \"in_switch_efficiency\": 2"), "accepted");
+  EXPECT_EQ(with("\"nics\": 0"), "link_tiers[2].nics must be an integer from 1 to 65536");
+  EXPECT_EQ(with("\"efficiency\": 1.01"), "link_tiers[2].efficiency must be a number above 0 and at most 1");
+  EXPECT_THAT(with("\"efficiency\": 0"), HasSubstr("link_tiers[2].efficiency must be a number above 0"));
+  EXPECT_THAT(with("\"in_switch_efficiency\": 2.5"), HasSubstr("link_tiers[2].in_switch_efficiency must be a number"));
+  EXPECT_EQ(
+      refusal("\"partial_efficiency\": 0.5", "\"partial_efficiency\": 0.8"),
+      "link_tiers[0].partial_efficiency is 0.80, more than the efficiency of 0.75 that groups of all devices reach");
+  EXPECT_EQ(
+      refusal("\"efficiency\": 0.75,", "\"nics\": 2,"),
+      "link_tiers[0].nics is 2, but the tier joins devices of one host, which have no network between them: leave "
+      "it out");
+  EXPECT_EQ(
+      refusal("\"host\", \"devices\": 4", "\"host\", \"devices\": 4, \"bandwidth_bytes_per_s\": 2e9"),
+      "link_tiers[1].bandwidth_bytes_per_s is 2000000000, more than the 1000000000 of the tier before: tiers go from "
+      "the fastest to the slowest");
+}
+
+TEST(GroupShape, MembersOfARunAreThoseOfEachAxis) {
+  GroupShape strided;
+  strided.axes = {{1, 2}, {4, 3}};
+  EXPECT_EQ(strided.getMembers(), 6);
+  EXPECT_EQ(strided.getSpan(), 12);
+  EXPECT_EQ(strided.getMembersWithin(1), 1);
+  EXPECT_EQ(strided.getMembersWithin(2), 2);
+  EXPECT_EQ(strided.getMembersWithin(4), 2);
+  EXPECT_EQ(strided.getMembersWithin(8), 4);
+  EXPECT_EQ(strided.getMembersWithin(16), 6);
+  EXPECT_EQ(GroupShape::ofNeighbours(5).getMembersWithin(4), 4);
+  EXPECT_EQ(GroupShape().getMembers(), 1);
+  EXPECT_EQ(GroupShape().getSpan(), 1);
 }
 
 TEST_F(ClusterFile, OrderHoldsEachDeviceOnce) {

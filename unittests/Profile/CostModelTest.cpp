@@ -20,6 +20,8 @@ Cluster makeCluster() {
   group.devices = 4;
   group.deviceType = "d";
   cluster.linkTiers = {{"near", 4, {1e-6, 10'000'000'000}}, {"far", 8, {20e-6, 1'000'000'000}}};
+  for (LinkTier &tier : cluster.linkTiers)
+    tier.efficiency = 1;
   return cluster;
 }
 
@@ -86,31 +88,22 @@ TEST(CostModelTest, AProfilesDeviceReplacesTheDefaults) {
   EXPECT_EQ(cost.errorShare, 0.2);
 }
 
-TEST(CostModelTest, CollectivesCostTheirMessagesAndBytesOnTheSlowestTier) {
-  CostModel costs(makeCluster());
-  CollectiveWork work;
-  work.members = 4;
-  work.span = 4;
-  work.messages = 3;
-  work.sentBytes = 1e6;
-  EXPECT_EQ(costs.getPicoseconds(work), 3 * 1'000'000 + 100'000'000);
-  // The same ranks apart.
-  work.span = 8;
-  EXPECT_EQ(costs.getPicoseconds(work), 3 * 20'000'000 + 1'000'000'000);
-  work.members = 1;
-  EXPECT_EQ(costs.getPicoseconds(work), 0);
-  EXPECT_TRUE(costs.getAssumptions().empty());
-}
-
 TEST(CostModelTest, MessagesCostTheLinksBetweenTwoDevices) {
   Cluster cluster = makeCluster();
   CostModel costs(cluster);
-  EXPECT_EQ(costs.getMessageCost(0, 3, 1e6).picoseconds, 1'000'000 + 100'000'000);
+  // A message is a permutation of two ranks as far apart; CPU ranks have the latency and the bytes.
+  CollectiveWork far = {"permute", {}, 1e6}, near = far;
+  far.group.axes.push_back({4, 2});
+  near.group.axes.push_back({1, 2});
+  EXPECT_EQ(costs.getMessageCost(0, 3, 1e6).picoseconds, costs.getPicoseconds(near));
   // Neighbours on two hosts.
-  EXPECT_EQ(costs.getMessageCost(3, 4, 1e6).picoseconds, 20'000'000 + 1'000'000'000);
+  EXPECT_EQ(costs.getMessageCost(3, 4, 1e6).picoseconds, costs.getPicoseconds(far));
   EXPECT_EQ(costs.getMessageCost(4, 3, 1e6).picoseconds, costs.getMessageCost(3, 4, 1e6).picoseconds);
-  // An empty message has the latency.
-  EXPECT_EQ(costs.getMessageCost(0, 1, 0).picoseconds, 1'000'000);
+  EXPECT_GT(costs.getMessageCost(3, 4, 1e6).picoseconds, 5 * costs.getMessageCost(0, 3, 1e6).picoseconds);
+  Cluster processors = cluster;
+  processors.deviceTypes["d"].backend = "cpu";
+  EXPECT_EQ(CostModel(processors).getMessageCost(3, 4, 1e6).picoseconds, 20'000'000 + 1'000'000'000);
+  EXPECT_EQ(CostModel(processors).getMessageCost(0, 1, 0).picoseconds, 1'000'000);
   cluster.deviceOrder = {0, 4, 1, 5, 2, 6, 3, 7};
   CostModel reordered(cluster);
   EXPECT_EQ(reordered.getMessageCost(0, 1, 1e6).picoseconds, costs.getMessageCost(0, 4, 1e6).picoseconds);

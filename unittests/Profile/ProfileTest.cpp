@@ -153,21 +153,25 @@ TEST(ProfileTest, CostsAreMeasuredElseFittedElseAnalytic) {
   EXPECT_EQ(costs.getPicoseconds(work), analytic.getPicoseconds(work));
 }
 
+static CollectiveWork makeWork(const char *kind, int64_t members, double bytes) {
+  return {kind, GroupShape::ofNeighbours(members), bytes};
+}
+
 TEST(ProfileTest, CollectivesFollowTheirLaddersAndOtherGroupsTheirLaw) {
   Profile profile = makeProfile();
   CostModel costs(profile.cluster, &profile), analytic(profile.cluster);
-  Cost between = costs.getCost(CollectiveWork::ofRing("all_reduce", 2, 55000));
+  Cost between = costs.getCost(makeWork("all_reduce", 2, 55000));
   EXPECT_EQ(between.source, CostSource::Measured);
   EXPECT_NEAR(static_cast<double>(between.picoseconds), 65e6, 1e3);
-  EXPECT_EQ(costs.getPicoseconds(CollectiveWork::ofRing("all_reduce", 2, 10)), 11'000'000);
-  Cost beyond = costs.getCost(CollectiveWork::ofRing("all_reduce", 2, 200000));
+  EXPECT_EQ(costs.getPicoseconds(makeWork("all_reduce", 2, 10)), 11'000'000);
+  Cost beyond = costs.getCost(makeWork("all_reduce", 2, 200000));
   EXPECT_EQ(beyond.source, CostSource::Fitted);
   EXPECT_NEAR(static_cast<double>(beyond.picoseconds), 220e6, 1e3);
   // The cost of 2 (n-1) messages of 5 us each, and 2 (n-1)/n of the payload at 1 ns a byte.
-  Cost wider = costs.getCost(CollectiveWork::ofRing("all_reduce", 4, 1000));
+  Cost wider = costs.getCost(makeWork("all_reduce", 4, 1000));
   EXPECT_EQ(wider.source, CostSource::Fitted);
   EXPECT_NEAR(static_cast<double>(wider.picoseconds), 31.5e6, 1e4);
-  CollectiveWork gather = CollectiveWork::ofRing("all_gather", 2, 1000);
+  CollectiveWork gather = makeWork("all_gather", 2, 1000);
   EXPECT_EQ(costs.getPicoseconds(gather), analytic.getPicoseconds(gather));
   EXPECT_EQ(costs.getCost(gather).source, CostSource::Analytic);
 }

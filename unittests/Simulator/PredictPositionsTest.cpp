@@ -97,7 +97,17 @@ protected:
     setLink(0, int64_t(1) << 60);
   }
 
-  void setLink(double latencySeconds, int64_t bytesPerSecond, int64_t devices = 1024) {
+  /// Messages within a host take as long as was measured: latency, and bytes over the rate.
+  void setLink(double latencySeconds, int64_t bytesPerSecond) {
+    setHosts(1024);
+    for (int64_t bytes : {4, 4000, 16000}) {
+      double seconds = latencySeconds + static_cast<double>(bytes) / static_cast<double>(bytesPerSecond);
+      profile.collectives[{"permute", 2, bytes}] = {std::max(seconds, 1e-15), 0, 1};
+    }
+  }
+
+  /// Hosts of `devices`, between which a message takes a launch of 8 us and 1.65 times 10 us.
+  void setHosts(int64_t devices) {
     Cluster &cluster = profile.cluster = Cluster();
     cluster.deviceTypes["d"].backend = backend;
     cluster.deviceTypes["d"].memoryBytes = int64_t(1) << 30;
@@ -105,9 +115,9 @@ protected:
     group.count = 1024 / devices;
     group.devices = devices;
     group.deviceType = "d";
-    if (devices < 1024)
-      cluster.linkTiers.push_back({"near", devices, {0.0, int64_t(1) << 60}});
-    cluster.linkTiers.push_back({"all", 1024, {latencySeconds, bytesPerSecond}});
+    for (int64_t joined : {devices, int64_t(1024)})
+      if (cluster.linkTiers.empty() || joined > devices)
+        cluster.linkTiers.push_back({"of" + std::to_string(joined), joined, {10e-6, int64_t(1) << 60}});
   }
 
   /// A border of `bytes`, a multiple of 4, with a chunk on another position.
@@ -319,12 +329,12 @@ TEST_F(PredictPositionsTest, ManyMicroBatchesAreNotReplayedOneByOne) {
 
 TEST_F(PredictPositionsTest, TheSlowestPairOfRanksSetsTheTimeOfAMessage) {
   // Three ranks in each position and four devices on a host: the pairs (1, 4) and (2, 5) are on two hosts.
-  setLink(5e-6, int64_t(1) << 60, 4);
+  setHosts(4);
   schedule::Pipeline pipeline = llvm::cantFail(schedule::make1F1B(2, 1, 1));
   Times times = Times::ofEqualChunks(pipeline.placement, 10, 20);
   OwningOpRef<ModuleOp> module = makeModule(pipeline, times, 4, "<[<\"data\", 3>]>");
   ASSERT_TRUE(module);
-  EXPECT_EQ(lengthOf(predictStep(*module, CostModel(profile.cluster, &profile))), 2 * 30 + 2 * 5);
+  EXPECT_EQ(lengthOf(predictStep(*module, CostModel(profile.cluster, &profile))), 2 * 30 + 49);
   // With two ranks in each they share a host.
   module = makeModule(pipeline, times, 4, "<[<\"data\", 2>]>");
   ASSERT_TRUE(module);

@@ -53,11 +53,19 @@ struct LinkTier {
   std::string name;
   int64_t devices = 1;
   Link link;
+  /// The network ports of a host, of a tier that joins several; absent where each device has its own.
+  std::optional<int64_t> nics = std::nullopt;
+  /// The shares of the rate that large collectives reach: of groups that fill a run, and of others (absent: the same).
+  std::optional<double> efficiency = std::nullopt, partialEfficiency = std::nullopt;
+  /// The same for all-reduces that the switches themselves add up, which move less than a ring: the rate is that of a
+  /// ring which takes as long. Absent where switches do not reduce.
+  std::optional<double> inSwitchEfficiency = std::nullopt;
 };
 
 /// The machines and the links between them. Devices are numbered host by host, in the order of `hosts`.
 struct Cluster {
-  static constexpr int64_t kVersion = 1;
+  /// The version that is written, and the first that is still read.
+  static constexpr int64_t kVersion = 2, kFirstVersion = 1;
   static constexpr int64_t kMaxDevices = 65536;
 
   std::map<std::string, DeviceType> deviceTypes;

@@ -3,6 +3,7 @@
 #define WINDLASS_PROFILE_COSTMODEL_H
 
 #include "windlass/Cluster/Cluster.h"
+#include "windlass/Profile/CollectiveWork.h"
 #include "windlass/Profile/DeviceModel.h"
 
 #include <cstdint>
@@ -16,6 +17,7 @@ namespace windlass {
 struct Profile;
 class OperatorFits;
 class CollectiveFits;
+class NetworkModel;
 
 /// What a rank does when it runs an operator once, at its local shapes.
 struct OperatorWork {
@@ -35,24 +37,6 @@ std::string makeFamily(std::string kernel, bool isNarrow);
 /// The family of products of f32 operands that are rounded to TF32.
 constexpr char kTf32Products[] = "matmul.tf32";
 
-/// A collective among ranks of one mesh.
-struct CollectiveWork {
-  int64_t members = 1;
-  /// The fewest consecutive devices, beginning at a multiple of their number, that hold all members of a group.
-  int64_t span = 1;
-  /// The number of steps that follow one another, each with one message: n-1 for a ring, 2(n-1) for a ring's
-  /// all-reduce.
-  int64_t messages = 0;
-  /// The bytes that a rank sends in all of these steps.
-  double sentBytes = 0;
-  /// The kind as of `sched.launch_collective`, and the bytes of a rank's larger buffer.
-  std::string kind;
-  double payloadBytes = 0;
-
-  /// Returns the work of a ring of `members`, with a span of 1; a permute sends its payload in one message.
-  static CollectiveWork ofRing(std::string kind, int64_t members, double payloadBytes);
-};
-
 enum class CostSource { Measured, Fitted, Analytic };
 /// Returns "measured", "fitted" or "analytic".
 const char *getName(CostSource source);
@@ -69,7 +53,7 @@ struct Cost {
 int64_t toPicoseconds(double seconds);
 
 /// Costs by a profile's entries where it has them, by a fit to the entries of the same family for other work, and else
-/// by the analytic model: a roofline for operators, latency plus bandwidth for messages.
+/// by the analytic models: a roofline for operators, links and what the library does with them for collectives.
 class CostModel {
 public:
   /// Makes the model of `cluster`. `profile` may be null, was taken on the cluster's devices and outlives the model.
@@ -82,7 +66,7 @@ public:
   Cost getCost(const OperatorWork &work) const;
   Cost getCost(const CollectiveWork &work) const;
   /// Returns the cost of a message of `bytes` from a rank to another one, which is that of a permutation of the two:
-  /// as a profile measured it where one host has both, and else latency + bytes / bandwidth of the tiers between them.
+  /// as a profile measured it where one host has both, and else by the tiers between them.
   Cost getMessageCost(int64_t from, int64_t to, double bytes) const;
   /// Returns the cost of a copy of `bytes` between the memory of a device and pinned memory of its host: a launch, the
   /// link's latency, and bytes over the link's rate; where both are one memory, the cost of a copy in it. Returns
@@ -101,8 +85,7 @@ public:
   /// Returns the larger of FLOPs over the device's rate and bytes over its memory's rate, plus a launch, with the
   /// corrections of the device's model (Williams, Waterman, Patterson: Roofline, 2009).
   double getAnalyticSeconds(const OperatorWork &work) const;
-  /// Returns messages * latency + bytes / bandwidth, with the largest latency and the smallest bandwidth of the tiers
-  /// that a group of this span crosses (Hockney, 1994); 0 where the cluster has no tiers.
+  /// Returns the time by the tiers of links (docs/cluster.md); 0 where the cluster has none.
   double getAnalyticSeconds(const CollectiveWork &work) const;
 
   /// Returns whether collectives run at the same time as operators; CPU ranks share their cores with their collectives.
@@ -118,10 +101,6 @@ public:
 
 private:
   void addHostRates(const HostGroup &group, bool isFirst);
-  struct Tier {
-    int64_t devices;
-    double latencySeconds, bytesPerSecond;
-  };
   bool overlaps = false, sharesHostMemory = false;
   /// The largest latency and the smallest rate of the links between devices and hosts. An unknown latency counts as 0;
   /// a rate of 0 says that one of the rates is unknown.
@@ -132,7 +111,9 @@ private:
   double flopsPerSecond = 0, narrowFlopsPerSecond = 0, tf32FlopsPerSecond = 0, memoryBytesPerSecond = 0;
   DeviceModel device;
   CostSource deviceSource = CostSource::Analytic;
-  std::vector<Tier> tiers;
+  std::unique_ptr<NetworkModel> network;
+  /// The devices of a run of each tier of links.
+  std::vector<int64_t> tierDevices;
   /// The device of each rank; empty where it is the rank's own number.
   std::vector<int64_t> deviceOrder;
   std::vector<std::string> assumptions;

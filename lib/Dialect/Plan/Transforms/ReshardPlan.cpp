@@ -580,16 +580,14 @@ llvm::Expected<ReshardPlan> plan::planReshard(ArrayRef<int64_t> shape, LayoutAtt
   return ReshardPlanner(shape, from, to, mesh).run();
 }
 
-plan::AxesSpan plan::getSpan(MeshAttr mesh, ArrayRef<StringAttr> axes) {
-  AxesSpan span;
+GroupShape plan::getGroup(MeshAttr mesh, ArrayRef<StringAttr> axes) {
+  GroupShape group;
   int64_t stride = 1;
   // The last axis varies fastest in the numbers of ranks.
   for (AxisAttr axis : llvm::reverse(mesh.getAxes())) {
+    if (llvm::is_contained(axes, axis.getName()) && axis.getSize() > 1)
+      group.axes.push_back({stride, axis.getSize()});
     stride *= axis.getSize();
-    if (!llvm::is_contained(axes, axis.getName()))
-      continue;
-    span.members *= axis.getSize();
-    span.span = stride;
   }
-  return span;
+  return group;
 }

@@ -2,6 +2,7 @@
 #ifndef WINDLASS_DIALECT_PLAN_TRANSFORMS_RESHARDPLAN_H
 #define WINDLASS_DIALECT_PLAN_TRANSFORMS_RESHARDPLAN_H
 
+#include "windlass/Cluster/GroupShape.h"
 #include "windlass/Dialect/Plan/Transforms/LayoutInference.h"
 
 #include "llvm/Support/Error.h"
@@ -41,13 +42,8 @@ struct ReshardPlan {
   int64_t transientElements = 0;
 };
 
-/// The ranks that differ in some axes only.
-struct AxesSpan {
-  int64_t members = 1;
-  /// The fewest consecutive ranks, beginning at a multiple of their number, that hold all members of a group.
-  int64_t span = 1;
-};
-AxesSpan getSpan(MeshAttr mesh, llvm::ArrayRef<mlir::StringAttr> axes);
+/// Returns the shape of the groups of ranks that differ along `axes` only.
+GroupShape getGroup(MeshAttr mesh, llvm::ArrayRef<mlir::StringAttr> axes);
 
 /// Returns the cheapest sequence of steps from layout `from` to layout `to` of a value of global shape `shape`. Fails,
 /// with the rule that is broken, where `to` is unreduced over an axis over which `from` is not, or by another

@@ -1,0 +1,33 @@
+// What a collective moves, and among whom. No MLIR.
+#ifndef WINDLASS_PROFILE_COLLECTIVEWORK_H
+#define WINDLASS_PROFILE_COLLECTIVEWORK_H
+
+#include "windlass/Cluster/GroupShape.h"
+
+#include <string>
+
+namespace windlass {
+
+/// A collective among the ranks of one group of a mesh.
+struct CollectiveWork {
+  /// The kind as of `sched.launch_collective`: all_reduce, all_gather, reduce_scatter, all_to_all or permute.
+  std::string kind;
+  GroupShape group;
+  /// The bytes of a rank's larger buffer.
+  double payloadBytes = 0;
+  /// The number of equal groups that run at the same time on the devices of a host. 0 says as many as there is room
+  /// for: in a program, the other groups along the same axes run the same command.
+  int64_t concurrentGroups = 0;
+
+  /// Returns the steps of a ring that follow one another, each with one message: n-1, 2(n-1) for an all-reduce, and one
+  /// for a permute.
+  int64_t getRingSteps() const;
+  /// Returns the bytes that a rank sends in all steps of a ring: (n-1)/n of the payload, twice that for an all-reduce,
+  /// and all of it for a permute. (Thakur, Rabenseifner, Gropp: Optimization of Collective Communication Operations in
+  /// MPICH, 2005.)
+  double getRingBytes() const;
+};
+
+} // namespace windlass
+
+#endif

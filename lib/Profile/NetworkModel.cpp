@@ -1,0 +1,248 @@
+#include "NetworkModel.h"
+
+#include "llvm/Support/MathExtras.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <limits>
+
+using namespace windlass;
+
+namespace {
+
+/// The figures of links that nobody states: of CPU ranks with one core each of a server of 2023
+/// (`benchmarks/results/gemm.txt`); of devices, those of PCIe 4 x16 and a message through it.
+constexpr double kCpuLinkRate = 5e9, kCpuLinkLatency = 5e-6;
+constexpr double kLinkRate = 25e9, kLinkLatency = 10e-6;
+/// The shares of a data sheet's rate that large collectives reach: within hosts those of NVLink on A100 and H100, on
+/// networks the 48 of 50 GB/s that InfiniBand and RoCE reach.
+constexpr double kEfficiency = 0.8, kNetworkEfficiency = 0.96;
+
+/// The constants of the model, fitted once to all open configurations of `benchmarks/clusters` whose devices have a
+/// preset, and rounded; no row has one of its own. Latencies are multiples of a tier's, which is that of a ring's step
+/// at full bandwidth: launch of a collective; a step of a ring; a level of a tree over hosts, with its way down; the
+/// switch's two passes within a host.
+constexpr double kLaunchSeconds = 8e-6;
+constexpr double kRingStep = 0.75, kNetworkRingStep = 0.6, kTreeLevel = 2.6, kInSwitch = 6.4;
+/// Small payloads: a step within a host and one between hosts, and the shares of the rates of large payloads.
+constexpr double kSmallStep = 0.19, kSmallNetworkStep = 1.1, kSmallShare = 0.155, kSmallNetworkShare = 0.26;
+/// Exchanges: latency of a step, another one for each further host, and the share of a network's rate.
+constexpr double kExchangeStep = 1.65, kExchangeHost = 0.54, kExchangeShare = 0.65;
+/// How much more a tree moves within hosts than a ring.
+constexpr double kTreeTraffic = 1.35;
+/// How much of the geometric mean of latency and transfer is not hidden. Data in chunks through a chain of hops takes
+/// A + B + 2 sqrt(A B) with chunks of the best size (p = 1); several chains side by side hide a part of that.
+constexpr double kPipelineShare = 0.45;
+
+} // namespace
+
+static double addPipelined(double latency, double transfer) {
+  return latency + transfer + 2 * kPipelineShare * std::sqrt(latency * transfer);
+}
+
+NetworkModel::NetworkModel(const Cluster &cluster) : hasPlainRings(cluster.getBackend() == "cpu") {
+  auto assume = [&](const char *key, const LinkTier &tier, double value) {
+    char text[32];
+    std::snprintf(text, sizeof(text), "%.3g", value);
+    assumptions.push_back(std::string(key) + " of tier '" + tier.name + "' is not in the cluster: taken as " + text);
+    return value;
+  };
+  int64_t hostDevices = cluster.hosts.empty() ? 1 : cluster.hosts.front().devices;
+  for (const HostGroup &group : cluster.hosts)
+    hostDevices = std::min(hostDevices, group.devices);
+  int64_t below = 1;
+  for (const LinkTier &tier : cluster.linkTiers) {
+    Tier &own = tiers.emplace_back();
+    own.devices = tier.devices;
+    own.isNetwork = tier.devices > hostDevices;
+    own.latencySeconds = tier.link.latencySeconds
+                             ? *tier.link.latencySeconds
+                             : assume("latency_s", tier, hasPlainRings ? kCpuLinkLatency : kLinkLatency);
+    own.bytesPerSecond = tier.link.bytesPerSecond
+                             ? static_cast<double>(*tier.link.bytesPerSecond)
+                             : assume("bandwidth_bytes_per_s", tier, hasPlainRings ? kCpuLinkRate : kLinkRate);
+    own.ports = own.isNetwork && tier.nics ? std::clamp<int64_t>(*tier.nics * below / hostDevices, 1, below) : below;
+    if (hasPlainRings)
+      own.efficiency = 1;
+    else
+      own.efficiency = tier.efficiency ? *tier.efficiency
+                                       : assume("efficiency", tier, own.isNetwork ? kNetworkEfficiency : kEfficiency);
+    own.partialEfficiency = tier.partialEfficiency.value_or(own.efficiency);
+    own.inSwitchEfficiency = tier.inSwitchEfficiency.value_or(0);
+    below = tier.devices;
+  }
+}
+
+NetworkModel::Levels NetworkModel::getLevels(const CollectiveWork &work) const {
+  Levels levels;
+  int64_t members = work.group.getMembers(), devicesBelow = 1, membersBelow = 1;
+  for (const Tier &tier : tiers) {
+    Level level = {&tier, devicesBelow, membersBelow, work.group.getMembersWithin(tier.devices), 0};
+    // Groups that run beside this one share the ports of the run; alone, it has as many as members.
+    auto groups = static_cast<double>(devicesBelow) / static_cast<double>(membersBelow);
+    if (work.concurrentGroups > 0)
+      groups = std::clamp(static_cast<double>(work.concurrentGroups), 1.0, std::max(groups, 1.0));
+    double alone = static_cast<double>(std::min(level.membersBelow, tier.ports)) / static_cast<double>(tier.ports);
+    level.bytesPerSecond = tier.bytesPerSecond * static_cast<double>(devicesBelow) * std::min(alone, 1 / groups) *
+                           (level.isFull() ? tier.efficiency : tier.partialEfficiency);
+    levels.push_back(level);
+    devicesBelow = tier.devices;
+    membersBelow = level.members;
+    if (level.members >= members)
+      break;
+  }
+  return levels;
+}
+
+/// Returns the steps of a ring of `members` from a run of the tier below to another one of the same run of the tier.
+double NetworkModel::getRingSteps(int64_t members, const Level &level) {
+  return static_cast<double>(members) / static_cast<double>(level.membersBelow) -
+         static_cast<double>(members) / static_cast<double>(level.members);
+}
+
+/// A ring passes each tier with (runs - 1) of its steps and is as fast as the slowest.
+double NetworkModel::getRingSeconds(const CollectiveWork &work, const Levels &levels) {
+  double latency = kLaunchSeconds, rate = std::numeric_limits<double>::max();
+  auto members = work.group.getMembers();
+  for (const Level &level : levels) {
+    if (!level.isCrossed())
+      continue;
+    double steps = getRingSteps(members, level) * (work.kind == "all_reduce" ? 2 : 1);
+    latency += steps * level.tier->latencySeconds * (level.tier->isNetwork ? kNetworkRingStep : kRingStep);
+    rate = std::min(rate, level.bytesPerSecond);
+  }
+  return addPipelined(latency, work.getRingBytes() / rate);
+}
+
+/// Small payloads go at once, with short latency and at a part of the rate; an all-reduce goes over hosts as a tree.
+double NetworkModel::getSmallSeconds(const CollectiveWork &work, const Levels &levels) {
+  double latency = kLaunchSeconds, transfer = 0;
+  auto members = work.group.getMembers();
+  bool isReduced = work.kind == "all_reduce";
+  for (const Level &level : levels) {
+    if (!level.isCrossed())
+      continue;
+    int64_t runs = level.getRuns();
+    double steps, bytes;
+    if (level.tier->isNetwork) {
+      steps = isReduced ? 2.0 * llvm::Log2_64_Ceil(runs) : getRingSteps(members, level);
+      bytes = work.payloadBytes * static_cast<double>(runs - 1) / static_cast<double>(runs) * (isReduced ? 2 : 1);
+    } else {
+      steps = isReduced ? 2 * getRingSteps(level.members, level) : getRingSteps(members, level);
+      bytes = work.getRingBytes();
+    }
+    latency += steps * level.tier->latencySeconds * (level.tier->isNetwork ? kSmallNetworkStep : kSmallStep);
+    transfer =
+        std::max(transfer, bytes / (level.bytesPerSecond * (level.tier->isNetwork ? kSmallNetworkShare : kSmallShare)));
+  }
+  return latency + transfer;
+}
+
+/// Returns the bytes that a run sends, and those that it receives, in an all-reduce over a tree of runs: of two, each
+/// sends its part once; of more, two trees in which each run is a leaf of one and between others in the other one
+/// (Sanders, Speck, Träff: Two-tree algorithms for full bandwidth broadcast, reduction and scan, 2009), unless switches
+/// reduce.
+static double getTreeBytes(double payloadBytes, int64_t runs, bool isReducedInSwitch) {
+  return runs == 2 || isReducedInSwitch ? payloadBytes : 2 * payloadBytes;
+}
+
+/// A chain within a host, and a tree over hosts.
+double NetworkModel::getTreeSeconds(const CollectiveWork &work, const Levels &levels) {
+  double latency = kLaunchSeconds, transfer = 0;
+  for (const Level &level : levels) {
+    if (!level.isCrossed())
+      continue;
+    auto runs = static_cast<double>(level.getRuns());
+    if (level.tier->isNetwork) {
+      latency += 2.0 * llvm::Log2_64_Ceil(level.getRuns()) * level.tier->latencySeconds * kTreeLevel;
+      double rate = level.bytesPerSecond;
+      if (level.tier->inSwitchEfficiency > 0)
+        rate *= level.tier->inSwitchEfficiency / level.tier->efficiency;
+      transfer = std::max(transfer,
+                          getTreeBytes(work.payloadBytes, level.getRuns(), level.tier->inSwitchEfficiency > 0) / rate);
+    } else {
+      latency += 2 * (runs - 1) * level.tier->latencySeconds * kRingStep;
+      transfer = std::max(transfer, 2 * work.payloadBytes * (runs - 1) / runs / level.bytesPerSecond * kTreeTraffic);
+    }
+  }
+  return addPipelined(latency, transfer);
+}
+
+/// The switches of full hosts add what their devices hold, and a tree joins the hosts. The rate counts as that of a
+/// ring which takes as long, so that it may exceed the link's.
+double NetworkModel::getInSwitchSeconds(const CollectiveWork &work, const Levels &levels) {
+  double latency = kLaunchSeconds, transfer = 0;
+  for (const Level &level : levels) {
+    const Tier &tier = *level.tier;
+    if (!level.isCrossed())
+      continue;
+    if (!tier.isNetwork) {
+      if (!level.isFull() || tier.inSwitchEfficiency <= 0 || level.members <= 2)
+        return std::numeric_limits<double>::max();
+      latency += tier.latencySeconds * kInSwitch;
+      transfer = work.getRingBytes() / (tier.bytesPerSecond * tier.inSwitchEfficiency);
+      continue;
+    }
+    double rate = level.bytesPerSecond;
+    if (tier.inSwitchEfficiency > 0)
+      rate *= tier.inSwitchEfficiency / tier.efficiency;
+    latency += 2.0 * llvm::Log2_64_Ceil(level.getRuns()) * tier.latencySeconds * kTreeLevel;
+    transfer = std::max(transfer, getTreeBytes(work.payloadBytes, level.getRuns(), tier.inSwitchEfficiency > 0) / rate);
+  }
+  return addPipelined(latency, transfer);
+}
+
+/// Each rank sends to each other one. What leaves a host uses its ports, which all members share.
+double NetworkModel::getExchangeSeconds(const CollectiveWork &work, const Levels &levels) {
+  double latency = 0, transfer = 0;
+  auto members = static_cast<double>(work.group.getMembers());
+  bool isPermute = work.kind == "permute";
+  for (const Level &level : levels) {
+    if (!level.isCrossed())
+      continue;
+    const Tier &tier = *level.tier;
+    // Of a rank's payload: within a host what stays in the tier, on a network all that leaves the run below.
+    double share = (tier.isNetwork ? members - static_cast<double>(level.membersBelow)
+                                   : static_cast<double>(level.members - level.membersBelow)) /
+                   members;
+    if (isPermute)
+      share = 1;
+    double rate = level.bytesPerSecond / static_cast<double>(level.membersBelow);
+    if (tier.isNetwork && !isPermute)
+      rate *= kExchangeShare;
+    double hosts = tier.isNetwork && !isPermute ? static_cast<double>(level.getRuns() - 1) : 0;
+    latency = std::max(latency,
+                       (tier.isNetwork ? kExchangeStep + hosts * kExchangeHost : 2 * kSmallStep) * tier.latencySeconds);
+    transfer = std::max(transfer, work.payloadBytes * share / rate);
+  }
+  return kLaunchSeconds + latency + transfer;
+}
+
+double NetworkModel::getPlainRingSeconds(const CollectiveWork &work) const {
+  // A group crosses every tier up to the one that joins its span; the slowest of these decides. (Hockney, 1994.)
+  double latency = 0, rate = std::numeric_limits<double>::max();
+  for (const Tier &tier : tiers) {
+    latency = std::max(latency, tier.latencySeconds);
+    rate = std::min(rate, tier.bytesPerSecond);
+    if (tier.devices >= work.group.getSpan())
+      break;
+  }
+  return static_cast<double>(work.getRingSteps()) * latency + work.getRingBytes() / rate;
+}
+
+double NetworkModel::getSeconds(const CollectiveWork &work) const {
+  if (work.group.getMembers() <= 1 || tiers.empty())
+    return 0;
+  if (hasPlainRings)
+    return getPlainRingSeconds(work);
+  Levels levels = getLevels(work);
+  if (work.kind == "all_to_all" || work.kind == "permute")
+    return getExchangeSeconds(work, levels);
+  double seconds = std::min(getRingSeconds(work, levels), getSmallSeconds(work, levels));
+  if (work.kind != "all_reduce")
+    return seconds;
+  if (levels.back().tier->isNetwork)
+    seconds = std::min(seconds, getTreeSeconds(work, levels));
+  return std::min(seconds, getInSwitchSeconds(work, levels));
+}

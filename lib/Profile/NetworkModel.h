@@ -1,0 +1,72 @@
+// How long collectives take on the links of a cluster.
+#ifndef WINDLASS_LIB_PROFILE_NETWORKMODEL_H
+#define WINDLASS_LIB_PROFILE_NETWORKMODEL_H
+
+#include "windlass/Cluster/Cluster.h"
+#include "windlass/Profile/CollectiveWork.h"
+
+#include "llvm/ADT/SmallVector.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace windlass {
+
+/// Predicts collectives from the tiers of links. On GPUs the time is the least over the ways in which NCCL may go about
+/// it: a ring, a tree over hosts, reduction in the switch, and a way for small payloads; an exchange has one way. CPU
+/// ranks have rings, whose messages are copies by the processor. docs/cluster.md has the formulas and what they were
+/// fitted to.
+class NetworkModel {
+public:
+  explicit NetworkModel(const Cluster &cluster);
+
+  /// Returns the seconds of a collective; 0 for a group of one, and where the cluster has no tiers.
+  double getSeconds(const CollectiveWork &work) const;
+
+  /// Returns what was assumed where the cluster states nothing, a line each.
+  const std::vector<std::string> &getAssumptions() const { return assumptions; }
+
+private:
+  struct Tier {
+    int64_t devices;
+    double latencySeconds, bytesPerSecond;
+    /// The ports that a run of the tier below has.
+    int64_t ports;
+    double efficiency, partialEfficiency;
+    /// 0 where switches do not reduce.
+    double inSwitchEfficiency;
+    /// Whether the tier joins several hosts.
+    bool isNetwork;
+  };
+  /// What a group has of a tier.
+  struct Level {
+    const Tier *tier;
+    /// The devices of a run of the tier below, and the members in such a run and in one of this tier.
+    int64_t devicesBelow, membersBelow, members;
+    /// The rate at which a run of the tier below sends to others, all members together.
+    double bytesPerSecond;
+    bool isFull() const { return members == tier->devices; }
+    bool isCrossed() const { return members > membersBelow; }
+    /// The runs of the tier below that a run of this tier joins.
+    int64_t getRuns() const { return (members + membersBelow - 1) / membersBelow; }
+  };
+  using Levels = llvm::SmallVector<Level, 4>;
+
+  Levels getLevels(const CollectiveWork &work) const;
+  double getPlainRingSeconds(const CollectiveWork &work) const;
+  static double getRingSteps(int64_t members, const Level &level);
+  static double getRingSeconds(const CollectiveWork &work, const Levels &levels);
+  static double getSmallSeconds(const CollectiveWork &work, const Levels &levels);
+  static double getTreeSeconds(const CollectiveWork &work, const Levels &levels);
+  static double getInSwitchSeconds(const CollectiveWork &work, const Levels &levels);
+  static double getExchangeSeconds(const CollectiveWork &work, const Levels &levels);
+
+  bool hasPlainRings;
+  std::vector<Tier> tiers;
+  std::vector<std::string> assumptions;
+};
+
+} // namespace windlass
+
+#endif
