@@ -220,7 +220,7 @@ class DiffTest(PlanCase):
         path = self.make()
         good = json.loads(path.read_text())
         for change, expected in (
-                (lambda plan: plan.update(bucket_bytes=1), ('plan', [], 'bucket_bytes', '4194304', '1')),
+                (lambda plan: plan.update(bucket_bytes=1), ('plan', [], 'bucket_bytes', '26214400', '1')),
                 (lambda plan: plan['model'].update(name='other'), ('plan', [], 'model', good['model']['name'], 'other')),
                 (lambda plan: plan['settings']['no_decay'].pop(0), ('settings', [], 'no_decay', good['settings']['no_decay'][0], None)),
                 (lambda plan: plan['mesh'].update(device_order=[3, 2, 1, 0]), ('mesh', [], 'device_order', '0, 1, 2, 3', '3, 2, 1, 0')),

@@ -155,6 +155,25 @@ class AutoTest(test_program.ProgramCase):
                 seconds, cost = json.loads(named.out)['predicted_seconds'], {row['strategy']: row['cost_seconds'] for row in json.loads(auto.out)['named']}['ddp']
                 self.assertLess(abs(cost - seconds), 0.5 * seconds)
 
+    def test_sizes_of_buckets(self):
+        """The search chooses the size of the shortest step: a small model is reduced among many hosts at once."""
+        model, file, other = self.small_gpt(layers=2, width=512, tokens=256, vocabulary=8192), self.folder / 'auto.json', self.folder / 'other.json'
+        chosen = {}
+        for cluster in ('h100:8', 'h100:16x8'):
+            with self.subTest(cluster):
+                self.succeed('plan', model, '--cluster', cluster, '--micro-batches', 128, '--strategy', 'auto', '-o', file)
+                plan = json.loads(file.read_text())
+                chosen[cluster] = plan['bucket_bytes']
+
+                def seconds(bucket_bytes):
+                    other.write_text(json.dumps(dict(plan, bucket_bytes=bucket_bytes)))
+                    return json.loads(self.succeed('simulate', model, '--plan', other, '--json').out)['predicted_seconds']
+
+                least = seconds(plan['bucket_bytes'])
+                for size in (1 << 20, 4 << 20, 25 << 20, 100 << 20):
+                    self.assertLessEqual(least, seconds(size), size)
+        self.assertGreater(chosen['h100:16x8'], 25 << 20)
+
     def test_parts_are_made_as_such(self):
         """A bias is spread over the parts to which it is added: nothing is made whole to keep a part of it."""
         plan, trace = self.folder / 'parts.json', self.folder / 'trace.json'

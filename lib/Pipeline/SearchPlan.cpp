@@ -25,6 +25,8 @@ static constexpr int kWorthTry = 50;
 /// The most named strategies that are scheduled besides; their cost is above the time of the best plan by at most 1 /
 /// `kNamedShare` of it.
 static constexpr int kMostNamed = 2, kNamedShare = 10;
+/// The ratio of sizes of buckets that are tried.
+static constexpr int64_t kBucketFactor = 4;
 
 namespace {
 
@@ -35,10 +37,10 @@ public:
       : module(module), plans(plans), choice(choice), costs(costs) {}
 
   /// Plans a copy of the module by a candidate and schedules it.
-  LogicalResult schedule(const planner::Candidate &candidate) {
+  LogicalResult schedule(const planner::Candidate &candidate, int64_t bucketBytes = plan::kBucketBytes) {
     tried.insert(getKey(candidate));
     OwningOpRef<ModuleOp> planned(module.clone());
-    if (failed(apply(candidate, *planned)))
+    if (failed(apply(candidate, bucketBytes, *planned)))
       return failure();
     FittedSchedule fit;
     // The excess is over the memory of the candidate's rows, so it counts as many blocks as recomputed.
@@ -61,6 +63,30 @@ public:
     return success();
   }
 
+  /// Schedules the best plan with larger buckets of gradients, or with smaller ones, as long as that makes the step
+  /// shorter: large ones use links better, small ones leave less to wait for when the last gradient is there.
+  LogicalResult fitBuckets() {
+    // Processors that compute and reduce in turn have nothing to overlap.
+    if (!bestCandidate || !costs.overlapsCollectives() || bestCandidate->choice.mesh.getDataAxes().empty())
+      return success();
+    const planner::Candidate candidate = *bestCandidate;
+    double begin = bestSeconds;
+    for (auto [numerator, denominator] : {std::pair(kBucketFactor, int64_t(1)), std::pair(int64_t(1), kBucketFactor)}) {
+      for (int64_t bytes = plan::kBucketBytes * numerator / denominator;
+           bytes >= plan::kLeastBucketBytes && bytes <= plan::kMostBucketBytes;
+           bytes = bytes * numerator / denominator) {
+        double before = bestSeconds;
+        if (failed(schedule(candidate, bytes)))
+          return failure();
+        if (bestSeconds >= before)
+          break;
+      }
+      if (bestSeconds < begin)
+        break;
+    }
+    return success();
+  }
+
   /// Whether the plan's step may be shorter than the best one's, which is seldom below its own cost.
   bool isPromising(const planner::Candidate &candidate) const {
     double best = std::max(static_cast<double>(bestCost), bestSeconds * 1e9);
@@ -72,8 +98,7 @@ public:
   /// The copy of the module with the best plan, before `best` changes it to fit; null where none fits.
   OwningOpRef<ModuleOp> planned;
   FittedSchedule best;
-  plan::StrategyChoice bestChoice;
-  int bestRecomputeParts = 0;
+  std::optional<planner::Candidate> bestCandidate;
   int64_t bestCost = INT64_MAX;
   double bestSeconds = INFINITY;
   /// The bytes, by the model's rows, in which plans are likely to fit.
@@ -85,10 +110,10 @@ private:
     return {candidate.choice.mesh.getAsOpaquePointer(), candidate.solution};
   }
 
-  LogicalResult apply(const planner::Candidate &candidate, ModuleOp copy) {
+  LogicalResult apply(const planner::Candidate &candidate, int64_t bucketBytes, ModuleOp copy) {
     // The labels do not cover everything that a pin may contradict.
     CodeScope scope(copy.getContext(), choice.pins.empty() ? Code::internal : Code::pin);
-    return plans.apply(candidate.choice, copy, plan::kBucketBytes);
+    return plans.apply(candidate.choice, copy, bucketBytes);
   }
 
   void keep(const planner::Candidate &candidate, OwningOpRef<ModuleOp> copy, FittedSchedule fit) {
@@ -99,8 +124,7 @@ private:
     bestCost = candidate.costNanoseconds;
     planned = std::move(copy);
     best = std::move(fit);
-    bestChoice = candidate.choice;
-    bestRecomputeParts = candidate.recomputeParts;
+    bestCandidate = candidate;
   }
 
   ModuleOp module;
@@ -152,7 +176,7 @@ static LogicalResult searchAndSchedule(planner::PlanSearch &plans, planner::Sear
     if (failed(trials.schedule(candidate)))
       return failure();
   }
-  return success();
+  return trials.fitBuckets();
 }
 
 /// Plans a copy of the module by a named strategy, as the last resort: it may fit where the search finds nothing that
@@ -210,7 +234,12 @@ FailureOr<FoundPlan> windlass::searchPlan(ModuleOp module, const PlanChoice &cho
   if (failed(searchAndSchedule(**plans, limits, trials, summary.named)))
     return failure();
   FittedSchedule &best = trials.best;
-  plan::StrategyChoice chosen = trials.bestChoice;
+  plan::StrategyChoice chosen;
+  int recomputeParts = 0;
+  if (trials.bestCandidate) {
+    chosen = trials.bestCandidate->choice;
+    recomputeParts = trials.bestCandidate->recomputeParts;
+  }
   found.planned = std::move(trials.planned);
   // The bound holds for plans that the rows of memory admit, which must include this one.
   bool isBounded = bool(found.planned);
@@ -231,7 +260,7 @@ FailureOr<FoundPlan> windlass::searchPlan(ModuleOp module, const PlanChoice &cho
   std::optional<int64_t> cost = (*plans)->evaluate(*found.planned, chosen);
   if (!cost)
     return emitError(context, Code::internal) << "the plan is none that the search knows";
-  summary.problem = (*plans)->getProblem(chosen, trials.bestRecomputeParts, getSearchedMemory(choice));
+  summary.problem = (*plans)->getProblem(chosen, recomputeParts, getSearchedMemory(choice));
   summary.costNanoseconds = *cost;
   if (isBounded)
     certify((*plans)->getProblems(getSearchedMemory(choice)), chosen, limits.threads, summary);

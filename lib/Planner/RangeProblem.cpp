@@ -29,13 +29,14 @@ static ParameterTraits getTraits(const ParameterGroup &group) {
   return traits;
 }
 
-/// Returns the bytes of gradients that are reduced together: those of a small model share one bucket.
-static int64_t getBucketBytes(const Groups &groups) {
-  int64_t bytes = 0;
+/// Returns the bytes of gradients whose rate a reduction is priced at: those of a small model share one bucket. Where
+/// the search chooses the size of buckets, none has a better rate than the largest, so that no plan costs less.
+static int64_t getBucketBytes(const Groups &groups, const CostModel &costs) {
+  int64_t bytes = 0, most = costs.overlapsCollectives() ? plan::kMostBucketBytes : plan::kBucketBytes;
   for (const ParameterGroup &group : groups.getParameters())
     for (train::ParameterOp parameter : group.parameters)
-      if (parameter.getTrainable() && bytes < plan::kBucketBytes)
-        bytes = std::min(plan::kBucketBytes, bytes + getTensorBytes(parameter.getTensorType()));
+      if (parameter.getTrainable() && bytes < most)
+        bytes = std::min(most, bytes + getTensorBytes(parameter.getTensorType()));
   return bytes;
 }
 
@@ -44,7 +45,7 @@ RangeProblem::RangeProblem(const Groups &groups, const RecomputeClasses &recompu
     : groups(groups), recompute(recompute), base(choice), reshards(base.mesh, costs),
       labels(groups, reshards, costs, base.pins, setting.threads), builder(setting, reshards),
       nodes(groups, labels, base) {
-  int64_t bucketBytes = getBucketBytes(groups);
+  int64_t bucketBytes = getBucketBytes(groups, costs);
   for (const ParameterGroup &group : groups.getParameters())
     parameterCosts.emplace_back(getTraits(group), reshards, costs, StepCounts{setting.accumulationSteps, bucketBytes});
 }

@@ -120,8 +120,8 @@ TEST_F(PlanFileTest, RefusesDamagedText) {
   EXPECT_THAT(tryText(R"({"version": 5, "defaults": {}})"), HasSubstr("version is 5, of an older windlass"));
   EXPECT_THAT(tryEdit("\"memory_limit_bytes\": null", "\"memory_limit_bytes\": 0"),
               HasSubstr("memory_limit_bytes must be an integer from 1"));
-  EXPECT_THAT(tryEdit("\"bucket_bytes\": 4194304", "\"bucket_bytes\": 1e999"), HasSubstr("must be an integer"));
-  EXPECT_THAT(tryEdit("\"bucket_bytes\": 4194304", "\"bucket_bytes\": \"big\""), HasSubstr("must be an integer"));
+  EXPECT_THAT(tryEdit("\"bucket_bytes\": 26214400", "\"bucket_bytes\": 1e999"), HasSubstr("must be an integer"));
+  EXPECT_THAT(tryEdit("\"bucket_bytes\": 26214400", "\"bucket_bytes\": \"big\""), HasSubstr("must be an integer"));
   EXPECT_THAT(tryEdit("\"claims\": null", "\"defaults\": {}, \"claims\": null"), HasSubstr("defaults is no known key"));
   EXPECT_THAT(tryEdit("\"claims\": null", "\"claims\": {}"), HasSubstr("claims.arena_bytes is missing"));
 }

@@ -20,8 +20,9 @@ namespace windlass::plan {
 constexpr char kMeshAttr[] = "plan.mesh";
 /// On the module: an IntegerAttr (i64), the bytes of gradients per bucket.
 constexpr char kBucketBytesAttr[] = "plan.bucket_bytes";
-/// The bucket size where nothing else is given, in bytes.
-constexpr int64_t kBucketBytes = 4 << 20;
+/// The bucket size where nothing else is given, that of PyTorch's DistributedDataParallel, and the sizes between which
+/// the search chooses, in bytes.
+constexpr int64_t kBucketBytes = 25 << 20, kLeastBucketBytes = 1 << 20, kMostBucketBytes = int64_t(512) << 20;
 /// On the module: an IntegerAttr (i64), the bytes of weights that may be gathered ahead of their use, summed over all
 /// that are in flight.
 constexpr char kPrefetchBytesAttr[] = "plan.prefetch_bytes";
