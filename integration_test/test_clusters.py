@@ -26,6 +26,8 @@ WRONG = (
     ('device_types.big.backend', 'cpu', "device_types.big.memory_bytes is given, but devices of back end 'cpu' share"),
     ('device_types.big.backend', 'gpu', "device_types.big.backend is 'gpu', but back ends are 'cpu' and 'cuda'"),
     ('device_types.other+', {'backend': 'cuda', 'memory_bytes': 1}, 'device_types.other is used by no host'),
+    ('device_types.big.product_efficiency+', 1.01, 'device_types.big.product_efficiency must be a number above 0 and at most 1'),
+    ('device_types.big.attention_efficiency+', 0, 'device_types.big.attention_efficiency must be a number above 0'),
     ('hosts', [], 'hosts is empty'),
     ('hosts', {}, 'hosts must be a list'),
     ('hosts.0.count', 0, 'hosts[0].count must be an integer from 1'),

@@ -37,10 +37,15 @@ Object windlass::toJson(const Cluster &cluster) {
     Object peaks;
     for (const auto &[dataType, flops] : type.peakFlopsPerSecond)
       peaks[dataType] = flops;
-    types[name] = Object{{"backend", type.backend},
-                         {"memory_bandwidth_bytes_per_s", orNull(type.memoryBytesPerSecond)},
-                         {"memory_bytes", orNull(type.memoryBytes)},
-                         {"peak_flops_per_s", std::move(peaks)}};
+    Object entry{{"backend", type.backend},
+                 {"memory_bandwidth_bytes_per_s", orNull(type.memoryBytesPerSecond)},
+                 {"memory_bytes", orNull(type.memoryBytes)},
+                 {"peak_flops_per_s", std::move(peaks)}};
+    if (type.attentionEfficiency)
+      entry["attention_efficiency"] = *type.attentionEfficiency;
+    if (type.productEfficiency)
+      entry["product_efficiency"] = *type.productEfficiency;
+    types[name] = std::move(entry);
   }
   Array hosts, tiers;
   for (const HostGroup &group : cluster.hosts) {
@@ -175,6 +180,10 @@ private:
           if (std::optional<int64_t> peak = getKnown(peakReader, dataType, kMostPerSecond))
             type.peakFlopsPerSecond[dataType.str()] = *peak;
         keep(peakReader);
+      }
+      if (version > 1) {
+        type.productEfficiency = getShare(typeReader, "product_efficiency", 1);
+        type.attentionEfficiency = getShare(typeReader, "attention_efficiency", 1);
       }
       keep(typeReader);
       if (failed())

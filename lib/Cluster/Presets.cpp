@@ -46,6 +46,7 @@ struct Preset {
   PresetLink network;
   /// A faster link that joins two devices each; without a name there is none.
   PresetLink pairLink = {};
+  Figure productEfficiency = {}, attentionEfficiency = {};
 };
 
 constexpr int64_t kMostPerHost = 8;
@@ -115,6 +116,13 @@ constexpr PresetLink kNetworkV100 = {"network",
                                      kNetworkLatency,
                                      kNetworkEfficiency};
 
+/// Shares of the peak in whole training steps, where clocks are those of a device under load.
+#define STEPS "fitted to published steps (benchmarks/clusters --steps), half of the configurations: "
+constexpr Figure kProductsA100 = {0.75, STEPS "llm-foundry and llm.c, A100"},
+                 kAttentionA100 = {0.75, STEPS "llm-foundry, A100, sequences of 512 to 65,536"},
+                 kProductsH100 = {0.60, STEPS "llm-foundry and llmq, H100"},
+                 kAttentionH100 = {0.31, STEPS "llm-foundry, H100, sequences of 1,024 to 65,536"};
+
 constexpr Preset kPresets[] = {
     {"v100-16g",
      {16e9, V100 ", 16 GB"},
@@ -151,7 +159,10 @@ constexpr Preset kPresets[] = {
      {32e9, A100 ", PCIe Gen4 64 GB/s both ways"},
      {1e12, DGX_A100 " 320GB, 1 TB"},
      {15.36e12, DGX_A100 " 320GB, 4 x 3.84 TB NVMe"},
-     kNetworkA100},
+     kNetworkA100,
+     {},
+     kProductsA100,
+     kAttentionA100},
     {"a100-80g",
      {80e9, A100 ", 80 GB"},
      {2039e9, A100 ", 2,039 GB/s"},
@@ -163,7 +174,10 @@ constexpr Preset kPresets[] = {
      {32e9, A100 ", PCIe Gen4 64 GB/s both ways"},
      {2e12, DGX_A100 " 640GB, 2 TB"},
      {30.72e12, DGX_A100 " 640GB, 8 x 3.84 TB NVMe"},
-     kNetworkA100},
+     kNetworkA100,
+     {},
+     kProductsA100,
+     kAttentionA100},
     {"h100",
      {80e9, H100 ", 80 GB"},
      {3350e9, H100 ", 3.35 TB/s"},
@@ -175,7 +189,10 @@ constexpr Preset kPresets[] = {
      {64e9, H100 ", PCIe Gen5 128 GB/s both ways"},
      {2e12, DGX_H100 ", 2 TB"},
      {30.72e12, DGX_H100 ", 8 x 3.84 TB NVMe"},
-     kNetworkH100},
+     kNetworkH100,
+     {},
+     kProductsH100,
+     kAttentionH100},
     {"h200",
      {141e9, H200 ", 141 GB"},
      {4800e9, H200 ", 4.8 TB/s"},
@@ -187,7 +204,10 @@ constexpr Preset kPresets[] = {
      {64e9, H200 ", PCIe Gen5 128 GB/s both ways"},
      {2e12, DGX_H100 ", 2 TB"},
      {30.72e12, DGX_H100 ", 8 x 3.84 TB NVMe"},
-     kNetworkH100},
+     kNetworkH100,
+     {},
+     kProductsH100,
+     kAttentionH100},
     {"b200",
      {180e9, DGX_B200 ", 1,440 GB for 8 GPUs"},
      {8e12, DGX_B200 ", 64 TB/s for 8 GPUs"},
@@ -305,6 +325,9 @@ static Cluster makeGpus(const Preset &preset, int64_t hosts, int64_t devices) {
   for (auto [dataType, figure] : peaks)
     if (std::optional<int64_t> peak = builder.take(path + ".peak_flops_per_s." + dataType, *figure))
       type.peakFlopsPerSecond[dataType] = *peak;
+
+  type.productEfficiency = builder.takeShare(path + ".product_efficiency", preset.productEfficiency);
+  type.attentionEfficiency = builder.takeShare(path + ".attention_efficiency", preset.attentionEfficiency);
 
   HostGroup &group = cluster.hosts.emplace_back();
   group.count = hosts;

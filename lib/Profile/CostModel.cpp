@@ -78,6 +78,11 @@ CostModel::CostModel(const Cluster &cluster, const Profile *profile, const std::
     double rate = device.memoryBytesPerSecond ? static_cast<double>(*device.memoryBytesPerSecond)
                                               : assume("memory_bandwidth_bytes_per_s of '" + group.deviceType + "'",
                                                        isCpu ? kCpuMemoryRate : kDeviceMemoryRate);
+    bool isFirst = &group == cluster.hosts.data();
+    double products = device.productEfficiency.value_or(DeviceModel().productShare),
+           attentions = device.attentionEfficiency.value_or(DeviceModel().productShare);
+    this->device.productShare = isFirst ? products : std::min(this->device.productShare, products);
+    attentionShare = isFirst ? attentions : std::min(attentionShare, attentions);
     flopsPerSecond = flopsPerSecond > 0 ? std::min(flopsPerSecond, peak) : peak;
     narrowFlopsPerSecond = narrowFlopsPerSecond > 0 ? std::min(narrowFlopsPerSecond, narrowPeak) : narrowPeak;
     tf32FlopsPerSecond = tf32FlopsPerSecond > 0 ? std::min(tf32FlopsPerSecond, tf32Peak) : tf32Peak;
@@ -91,6 +96,7 @@ CostModel::CostModel(const Cluster &cluster, const Profile *profile, const std::
     device.launchSeconds = kCpuLaunchSeconds;
   if (profile && profile->device) {
     device = *profile->device;
+    attentionShare = device.productShare;
     deviceSource = CostSource::Fitted;
   }
   network = std::make_unique<NetworkModel>(cluster);
@@ -194,7 +200,7 @@ double CostModel::getAnalyticSeconds(const OperatorWork &work) const {
   double peak = work.isNarrow                  ? narrowFlopsPerSecond
                 : work.family == kTf32Products ? tf32FlopsPerSecond
                                                : flopsPerSecond;
-  double rate = peak * device.productShare;
+  double rate = peak * (kind == WorkKind::attention ? attentionShare : device.productShare);
   double arithmetic = (work.flops + (kind == WorkKind::product ? device.productHalfFlops : 0)) / rate;
   double traffic = work.bytes / (memoryBytesPerSecond * device.memoryShare);
   return std::max(arithmetic, traffic) * (kind == WorkKind::attention ? device.attentionFactor : 1) +

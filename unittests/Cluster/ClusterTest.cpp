@@ -85,6 +85,10 @@ TEST(Cluster, EveryFigureOfAPresetHasItsSource) {
     } else {
       take(type + ".memory_bytes", true);
       EXPECT_GE(device.peakFlopsPerSecond.size(), 2u);
+      if (device.productEfficiency)
+        take(type + ".product_efficiency", true);
+      if (device.attentionEfficiency)
+        take(type + ".attention_efficiency", true);
       for (const auto &[dataType, peak] : device.peakFlopsPerSecond)
         take(type + ".peak_flops_per_s." + dataType, true);
       take("hosts[0].disk_bytes", cluster.hosts[0].diskBytes.has_value());
@@ -157,7 +161,7 @@ protected:
     "version": 2,
     "device_types": {
       "big": {"backend": "cuda", "memory_bytes": 200, "peak_flops_per_s": {"f32": 1e12}},
-      "small": {"backend": "cuda", "memory_bytes": 100, "memory_bandwidth_bytes_per_s": null}
+      "small": {"backend": "cuda", "memory_bytes": 100, "memory_bandwidth_bytes_per_s": null, "product_efficiency": 0.5}
     },
     "hosts": [
       {"count": 2, "devices": 4, "device_type": "big", "memory_bytes": 1000, "device_link": {"latency_s": 0.5},
@@ -230,6 +234,7 @@ TEST_F(ClusterFile, IsRead) {
   EXPECT_EQ(cluster->describe(), "2 hosts of 4 x big, 1 host of 4 x small");
   EXPECT_EQ(cluster->deviceTypes["big"].peakFlopsPerSecond["f32"], 1000000000000);
   EXPECT_FALSE(cluster->deviceTypes["small"].memoryBytesPerSecond);
+  EXPECT_EQ(cluster->deviceTypes["small"].productEfficiency, 0.5);
   EXPECT_EQ(cluster->hosts[0].deviceLink.latencySeconds, 0.5);
   EXPECT_EQ(cluster->hosts[0].memoryBytesPerSecond, 600'000'000'000);
   EXPECT_EQ(cluster->hosts[0].flopsPerSecond, 5'000'000'000'000);
@@ -249,7 +254,10 @@ TEST_F(ClusterFile, IsRead) {
 
 TEST_F(ClusterFile, RefusalsNameTheKey) {
   EXPECT_EQ(refusal("\"version\": 2,", ""), "version is missing");
-  EXPECT_EQ(refusal("\"version\": 2", "\"version\": 1"), "link_tiers[0].efficiency is no known key");
+  EXPECT_THAT(refusal("\"version\": 2", "\"version\": 1"),
+              HasSubstr("device_types.small.product_efficiency is no known key"));
+  EXPECT_THAT(refusal("\"product_efficiency\": 0.5", "\"product_efficiency\": 1.5"),
+              HasSubstr("device_types.small.product_efficiency must be a number above 0 and at most 1"));
   EXPECT_THAT(refusal("\"version\": 2", "\"version\": 3"),
               HasSubstr("version is 3, but this windlass reads versions 1 to 2"));
   EXPECT_EQ(refusal("\"hosts\"", "\"host\""), "hosts is missing");

@@ -67,6 +67,28 @@ TEST(CostModelTest, Tf32ProductsRunAtTheirOwnRate) {
   EXPECT_NEAR(costs.getPicoseconds(work) - launch, 8 * (costs.getPicoseconds(rounded) - launch), 8);
 }
 
+TEST(CostModelTest, ProductsAndAttentionsReachTheirSharesOfThePeak) {
+  Cluster cluster = makeCluster();
+  OperatorWork product{1e12, 1e6, false, "matmul"}, attention{1e12, 1e6, false, "attention"};
+  auto getSeconds = [&](const OperatorWork &work) {
+    CostModel costs(cluster);
+    return static_cast<double>(costs.getPicoseconds(work) - costs.getPicoseconds(OperatorWork())) * 1e-12;
+  };
+  EXPECT_NEAR(getSeconds(product), 1 / 0.75, 1e-9);
+  EXPECT_NEAR(getSeconds(attention), 1 / 0.75, 1e-9);
+  cluster.deviceTypes["d"].productEfficiency = 0.5;
+  cluster.deviceTypes["d"].attentionEfficiency = 0.25;
+  EXPECT_NEAR(getSeconds(product), 2, 1e-9);
+  EXPECT_NEAR(getSeconds(attention), 4, 1e-9);
+  // A step waits for the slowest device.
+  cluster.deviceTypes["slow"] = cluster.deviceTypes["d"];
+  cluster.deviceTypes["slow"].productEfficiency = 0.2;
+  cluster.hosts.push_back(cluster.hosts[0]);
+  cluster.hosts[1].deviceType = "slow";
+  EXPECT_NEAR(getSeconds(product), 5, 1e-9);
+  EXPECT_NEAR(getSeconds(attention), 4, 1e-9);
+}
+
 TEST(CostModelTest, AProfilesDeviceReplacesTheDefaults) {
   Profile profile;
   profile.cluster = makeCluster();

@@ -31,6 +31,9 @@ struct DeviceType {
   /// The peak rates of dense products by data type; a type that the device lacks, or whose rate is unknown, is left
   /// out.
   std::map<std::string, int64_t> peakFlopsPerSecond;
+  /// The shares of the peak that large dense products and large attentions reach in training steps; absent where nobody
+  /// has stated them.
+  std::optional<double> productEfficiency = std::nullopt, attentionEfficiency = std::nullopt;
 };
 
 /// Equal hosts, one after another.

@@ -110,6 +110,8 @@ private:
   CostSource hostSource = CostSource::Analytic;
   double flopsPerSecond = 0, narrowFlopsPerSecond = 0, tf32FlopsPerSecond = 0, memoryBytesPerSecond = 0;
   DeviceModel device;
+  /// The share of the peak that attentions reach.
+  double attentionShare = DeviceModel().productShare;
   CostSource deviceSource = CostSource::Analytic;
   std::unique_ptr<NetworkModel> network;
   /// The devices of a run of each tier of links.
