@@ -5,7 +5,6 @@
 
 #include "windlass/Commands/Commands.h"
 #include "windlass/Dialect/Plan/Transforms/NamedStrategies.h"
-#include "windlass/Support/StrictJson.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
