@@ -35,8 +35,12 @@ def model_words(line):
     shared = ('--no-values', '--layers', line['layers'], '--width', line['hidden'], '--heads', line['heads'], '--vocabulary', line['vocab'],
               '--tokens', line['seq'], '--batch', line['micro_batch'])
     if line['model'].startswith(('Llama', 'Qwen')):
-        return ('llama', *shared, '--key-heads', line['kv_heads'], '--hidden', line['ffn'])
-    return ('gpt', *shared, *([] if line['tied'] == '1' else ['--untied'])) if int(line['ffn']) == 4 * int(line['hidden']) else None
+        own = [*(['--qkv-bias'] if line['model'].startswith('Qwen') else []), *(['--tied'] if line['tied'] == '1' else [])]
+        return ('llama', *shared, '--key-heads', line['kv_heads'], '--hidden', line['ffn'], *own)
+    if int(line['ffn']) != 4 * int(line['hidden']):
+        return None
+    own = [*(['--no-bias', '--linear', 'matmul'] if line['model'].startswith('MPT') else []), *([] if line['tied'] == '1' else ['--untied'])]
+    return ('gpt', *shared, *own)
 
 
 def read_steps(path):

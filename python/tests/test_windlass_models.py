@@ -41,6 +41,13 @@ class GptTest(unittest.TestCase):
     def test_untied(self):
         self.expect_near_uniform(tied=False)
 
+    def test_without_biases(self):
+        self.expect_near_uniform(bias=False, linear='matmul')
+        model = gpt.build(gpt.GptConfig(**TINY, bias=False, linear='matmul'))
+        self.assertFalse([each.name for each in model.graph.initializer if each.name.endswith('.bias')])
+        with self.assertRaisesRegex(ValueError, '--linear matmul'):
+            gpt.GptConfig(**TINY, bias=False)
+
     def test_unshifted(self):
         self.expect_near_uniform(shifted=False, tied=False)  # tied, a token predicts itself
 
@@ -117,6 +124,14 @@ class FamilyTest(unittest.TestCase):
         losses = [self.loss(llama, llama.LlamaConfig(**self.LLAMA, attention=form, mask=mask), scale=0.5, jitter=0.3)
                   for form in ('sdpa', 'eager', 'operator') for mask in ('range', 'trilu')]
         self.assertLess(max(losses) - min(losses), 1e-4)
+
+    def test_qwen(self):
+        config = llama.LlamaConfig(**self.LLAMA, qkv_bias=True, tied=True)
+        self.assertLess(abs(self.loss(llama, config) - math.log(40)), 0.2)
+        names = {each.name for each in llama.build(config).graph.initializer}
+        self.assertEqual(sum(name.endswith('_proj.bias') for name in names), 3 * config.layers)
+        self.assertIn('lm_head.weight', names)
+        self.assertNotIn('model.embed_tokens.weight', names)
 
     def test_bert(self):
         self.assertLess(abs(self.loss(bert, bert.BertConfig(**TINY)) - math.log(40)), 0.2)

@@ -44,11 +44,14 @@ def _parser():
     command.add_argument('--fused-qkv', action='store_true', help='one layer for queries, keys and values, then a split')
     command.add_argument('--activation', choices=layers.ACTIVATIONS, default='chain', help='chain: GELU as Pow, Mul, Tanh …; tanh, erf: the Gelu operator')
     command.add_argument('--linear', choices=layers.LINEARS, default='conv1d', help='conv1d: flatten and Gemm; matmul: Transpose and MatMul')
+    command.add_argument('--no-bias', dest='bias', action='store_false', help='layers without biases, with --linear matmul')
     command.add_argument('--dropout', type=float, default=0.0, help='ratio behind the embedding, attention and MLP')
 
     decoder = argparse.ArgumentParser(add_help=False, parents=[language, masks])
     decoder.add_argument('--key-heads', type=int, default=2)
     decoder.add_argument('--hidden', type=int, default=256, help='width between the layers of the MLP')
+    decoder.add_argument('--qkv-bias', action='store_true', help='biases for queries, keys and values, as in Qwen')
+    decoder.add_argument('--tied', action='store_true', help='one weight for the embedding and the output layer')
     commands.add_parser('llama', parents=[decoder], help='a LLaMA-like language model', formatter_class=argparse.ArgumentDefaultsHelpFormatter)
     command = commands.add_parser('moe', parents=[decoder], help='the same with experts', formatter_class=argparse.ArgumentDefaultsHelpFormatter)
     command.add_argument('--experts', type=int, default=4)
@@ -85,7 +88,7 @@ def _build(args):
                 'bert': (bert.build, bert.BertConfig), 'vit': (vit.build, vit.VitConfig), 'irregular': (irregular.build, irregular.IrregularConfig)}
     if args.command in families:
         build, kind = families[args.command]
-        given = dict(vars(args), tied=not getattr(args, 'untied', False), shifted=not getattr(args, 'unshifted', False))
+        given = dict({'tied': not getattr(args, 'untied', False)}, **vars(args), shifted=not getattr(args, 'unshifted', False))
         return build(kind(**{field.name: given[field.name] for field in dataclasses.fields(kind)}), **common)
     names = tuple(name for name in args.activations.split(',') if name)
     if not set(names) <= set(mlp.ACTIVATIONS):

@@ -104,15 +104,15 @@ def join_heads(builder, value, config):
     return builder.reshape(joined, [config.batch, config.tokens, -1])
 
 
-def self_attention(builder, value, name, config, pattern):
+def self_attention(builder, value, name, config, pattern, has_bias=True):
     """Applies self-attention to [batch, tokens, width]; `name` is the module's path."""
     batch, tokens, width = config.batch, config.tokens, config.width
     if config.fused_qkv:
-        fused = layers.linear(builder, value, f'{name}.c_attn', (batch, tokens, width, 3 * width), config.linear)
+        fused = layers.linear(builder, value, f'{name}.c_attn', (batch, tokens, width, 3 * width), config.linear, has_bias=has_bias)
         sequence = builder.op('SplitToSequence', [fused, builder.scalar(width, TensorProto.INT64)], 'split', axis=2, keepdims=1)
         parts = [builder.op('SequenceAt', [sequence, builder.scalar(index, TensorProto.INT64)], 'getitem') for index in range(3)]
     else:
-        parts = [layers.linear(builder, value, f'{name}.{each}_proj', (batch, tokens, width, width), config.linear) for each in 'qkv']
+        parts = [layers.linear(builder, value, f'{name}.{each}_proj', (batch, tokens, width, width), config.linear, has_bias=has_bias) for each in 'qkv']
     query, key, values = [split_heads(builder, part, config) for part in parts]
     joined = join_heads(builder, attend(builder, query, key, values, config, pattern), config)
-    return layers.linear(builder, joined, f'{name}.c_proj', (batch, tokens, width, width), config.linear, kind='residual')
+    return layers.linear(builder, joined, f'{name}.c_proj', (batch, tokens, width, width), config.linear, kind='residual', has_bias=has_bias)

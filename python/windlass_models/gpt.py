@@ -26,6 +26,7 @@ class GptConfig:
     mask: str = 'range'
     attention: str = 'sdpa'
     dropout: float = 0.0
+    bias: bool = True
 
     def __post_init__(self):
         checks.require_positive(self, 'layers', 'width', 'heads', 'vocabulary', 'tokens', 'batch')
@@ -33,6 +34,8 @@ class GptConfig:
             raise ValueError(f'the width {self.width} is not a multiple of the {self.heads} heads')
         if not 0 <= self.dropout < 1:
             raise ValueError(f'the dropout {self.dropout} must be at least 0 and below 1')
+        if not self.bias and self.linear == 'conv1d':
+            raise ValueError('a Gemm of this layer has a bias: without one, give --linear matmul')
         if self.shifted and self.tokens < 2:
             raise ValueError('one token leaves nothing to predict once the labels are shifted: give --tokens 2 or --unshifted')
 
@@ -73,7 +76,7 @@ def _logits(builder, ids, config):
         for layer in range(config.layers):
             value = _block(builder, value, f'transformer.h.{layer}', config, pattern)
         with builder.scope('transformer.ln_f', 'torch.nn.modules.normalization.LayerNorm'):
-            value = layers.layer_norm(builder, value, 'transformer.ln_f', config.width)
+            value = layers.layer_norm(builder, value, 'transformer.ln_f', config.width, config.bias)
     with builder.scope('lm_head', 'torch.nn.modules.linear.Linear'):
         weight = builder.parameter('lm_head.weight', [config.vocabulary, config.width], 'matrix')
         turned = builder.op('Transpose', [weight], perm=[1, 0])
@@ -83,18 +86,18 @@ def _logits(builder, ids, config):
 def _block(builder, value, name, config, pattern):
     with builder.scope(name, 'windlass_models.Block'):
         with builder.scope(f'{name}.ln_1', 'torch.nn.modules.normalization.LayerNorm'):
-            normed = layers.layer_norm(builder, value, f'{name}.ln_1', config.width)
+            normed = layers.layer_norm(builder, value, f'{name}.ln_1', config.width, config.bias)
         with builder.scope(f'{name}.attn', 'windlass_models.Attention'):
-            mixed = attention.self_attention(builder, normed, f'{name}.attn', config, pattern)
+            mixed = attention.self_attention(builder, normed, f'{name}.attn', config, pattern, has_bias=config.bias)
             mixed = layers.dropout(builder, mixed, config.dropout)
         value = builder.op('Add', [mixed, value], 'add')
         with builder.scope(f'{name}.ln_2', 'torch.nn.modules.normalization.LayerNorm'):
-            normed = layers.layer_norm(builder, value, f'{name}.ln_2', config.width)
+            normed = layers.layer_norm(builder, value, f'{name}.ln_2', config.width, config.bias)
         with builder.scope(f'{name}.mlp', 'windlass_models.MLP'):
             sizes = (config.batch, config.tokens, config.width, 4 * config.width)
-            hidden = layers.linear(builder, normed, f'{name}.mlp.c_fc', sizes, config.linear)
+            hidden = layers.linear(builder, normed, f'{name}.mlp.c_fc', sizes, config.linear, has_bias=config.bias)
             hidden = layers.activation(builder, hidden, config.activation)
             sizes = (config.batch, config.tokens, 4 * config.width, config.width)
-            hidden = layers.linear(builder, hidden, f'{name}.mlp.c_proj', sizes, config.linear, kind='residual')
+            hidden = layers.linear(builder, hidden, f'{name}.mlp.c_proj', sizes, config.linear, kind='residual', has_bias=config.bias)
             hidden = layers.dropout(builder, hidden, config.dropout)
         return builder.op('Add', [value, hidden], 'add')

@@ -39,10 +39,11 @@ def flat_linear(builder, value, name, inputs, outputs, has_bias=True):
     return builder.op('Gemm', operands, 'linear', origin='aten.linear.default', alpha=1.0, beta=1.0, transA=0, transB=1)
 
 
-def layer_norm(builder, value, name, width):
-    weight = builder.parameter(f'{name}.weight', [width], 'norm')
-    bias = builder.parameter(f'{name}.bias', [width], 'bias')
-    return builder.op('LayerNormalization', [value, weight, bias], 'layer_norm', origin='aten.layer_norm.default',
+def layer_norm(builder, value, name, width, has_bias=True):
+    operands = [value, builder.parameter(f'{name}.weight', [width], 'norm')]
+    if has_bias:
+        operands.append(builder.parameter(f'{name}.bias', [width], 'bias'))
+    return builder.op('LayerNormalization', operands, 'layer_norm', origin='aten.layer_norm.default',
                       axis=-1, epsilon=1e-5, stash_type=1)
 
 

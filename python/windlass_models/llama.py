@@ -25,6 +25,8 @@ class LlamaConfig:
     batch: int = 8
     mask: str = 'range'
     attention: str = 'sdpa'
+    qkv_bias: bool = False
+    tied: bool = False
 
     def __post_init__(self):
         checks.require_positive(self, 'layers', 'width', 'heads', 'key_heads', 'hidden', 'vocabulary', 'batch')
@@ -50,7 +52,9 @@ def build(config, seed=0, scale=0.02, jitter=0.0, with_values=True, feed_forward
     labels = builder.input('labels', TensorProto.INT64, shape)
     with builder.scope('', 'windlass_models.CausalLanguageModel'):
         with builder.scope('model.embed_tokens', 'torch.nn.modules.sparse.Embedding'):
-            weight = builder.parameter('model.embed_tokens.weight', [config.vocabulary, config.width], 'matrix')
+            # A tied weight has the name of its last use, as the exporter gives it.
+            name = 'lm_head.weight' if config.tied else 'model.embed_tokens.weight'
+            weight = builder.parameter(name, [config.vocabulary, config.width], 'matrix')
             value = builder.op('Gather', [weight, ids], 'embedding', origin='aten.embedding.default', axis=0)
         pattern = attention.causal_pattern(builder, config) if config.mask == 'range' else None
         with builder.scope('model.rotary_emb', 'windlass_models.RotaryEmbedding'):
@@ -105,14 +109,14 @@ def _repeat(builder, value, config):
 def _layer(builder, value, name, config, pattern, tables, feed_forward):
     batch, tokens, width = config.batch, config.tokens, config.width
 
-    def linear(of, part, inputs, outputs, kind='matrix'):
-        return layers.linear(builder, of, f'{name}.{part}', (batch, tokens, inputs, outputs), 'matmul', kind, has_bias=False)
+    def linear(of, part, inputs, outputs, kind='matrix', has_bias=False):
+        return layers.linear(builder, of, f'{name}.{part}', (batch, tokens, inputs, outputs), 'matmul', kind, has_bias)
 
     with builder.scope(name, 'windlass_models.DecoderLayer'):
         normed = _norm(builder, value, f'{name}.input_layernorm', config)
         with builder.scope(f'{name}.self_attn', 'windlass_models.Attention'):
             widths = {'q': width, 'k': config.key_heads * config.head_width, 'v': config.key_heads * config.head_width}
-            query, key, values = [attention.split_heads(builder, linear(normed, f'self_attn.{part}_proj', width, outputs), config)
+            query, key, values = [attention.split_heads(builder, linear(normed, f'self_attn.{part}_proj', width, outputs, has_bias=config.qkv_bias), config)
                                   for part, outputs in widths.items()]
             query, key = _turn(builder, query, config, tables), _turn(builder, key, config, tables)
             key, values = _repeat(builder, key, config), _repeat(builder, values, config)
