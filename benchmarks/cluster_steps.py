@@ -78,13 +78,12 @@ class StepPredictor:
     def model_of(self, step):
         path = self.folder / f'{zlib.crc32(repr(step.model).encode()):08x}.onnx'
         if not path.exists():
-            made = path.with_suffix(f'.{os.getpid()}.{id(step)}')
-            call(PYTHON, '-B', '-m', 'windlass_models', *step.model, '-o', made)
-            made.rename(path)
+            call(PYTHON, '-B', '-m', 'windlass_models', *step.model, '-o', path)
         return path
 
     def plan_of(self, step, path):
-        """Writes the plan of a row. The memory is none that could make the planner recompute on its own: the row ran with what it states."""
+        """Writes the plan of a row. The memory limit is so high that the planner recomputes nothing by itself: what is
+        recomputed is what the row states."""
         name = f'{step.preset}:{step.hosts}x{step.gpus // step.hosts}' if step.hosts > 1 else f'{step.preset}:{step.gpus}'
         cluster = json.loads(call(WINDLASS, 'explain', '--cluster', name))
         for tier in cluster['link_tiers']:
@@ -137,6 +136,7 @@ def summarize(scores):
 def score(path, folder):
     steps = list(read_steps(path))
     predictor = StepPredictor(folder)
+    # Rows that are predicted side by side share models, so these are made first.
     for step in steps:
         predictor.model_of(step)
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:

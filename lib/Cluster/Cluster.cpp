@@ -1,7 +1,6 @@
 #include "windlass/Cluster/Cluster.h"
 
 #include "windlass/Support/Flags.h"
-#include "windlass/Support/InputFile.h"
 #include "windlass/Support/Printable.h"
 #include "windlass/Support/StrictJson.h"
 
@@ -61,12 +60,9 @@ llvm::Expected<Cluster> windlass::findCluster(StringRef text, int64_t hostMemory
                      llvm::join(presets, ", ") + ", with a number of devices such as cpu:2 or h200:4x8; a file has a " +
                      "name that ends in .json or holds a slash");
   }
-  auto buffer = readInputFile(text, kMostBytes, "cluster");
-  if (!buffer)
-    return buffer.takeError();
-  llvm::Expected<llvm::json::Value> document = parseStrictJson((*buffer)->getBuffer());
+  llvm::Expected<llvm::json::Value> document = readStrictJson(text, kMostBytes, "cluster");
   if (!document)
-    return makeError(printable(text) + ": " + llvm::toString(document.takeError()));
+    return document.takeError();
   llvm::Expected<Cluster> cluster = clusterFromJson(*document, "");
   if (!cluster)
     return makeError(printable(text) + ": " + llvm::toString(cluster.takeError()));

@@ -2,7 +2,6 @@
 
 #include "windlass/Cluster/Cluster.h"
 #include "windlass/Profile/CostModel.h"
-#include "windlass/Support/InputFile.h"
 #include "windlass/Support/StrictJson.h"
 #include "windlass/Support/Words.h"
 
@@ -69,12 +68,9 @@ static llvm::Expected<CollectiveWork> readCollective(const llvm::json::Value &va
 }
 
 static llvm::Expected<std::vector<CollectiveWork>> readCollectives(StringRef path, const Cluster &cluster) {
-  auto buffer = readInputFile(path, kMostFileBytes, "list of collectives");
-  if (!buffer)
-    return buffer.takeError();
-  llvm::Expected<llvm::json::Value> document = parseStrictJson((*buffer)->getBuffer());
+  llvm::Expected<llvm::json::Value> document = readStrictJson(path, kMostFileBytes, "list of collectives");
   if (!document)
-    return makeError(printable(path) + ": " + llvm::toString(document.takeError()));
+    return document.takeError();
   const llvm::json::Array *entries = document->getAsArray();
   if (!entries || entries->empty() || entries->size() > kMostCollectives)
     return makeError(printable(path) + " must be a list of 1 to " + Twine(kMostCollectives) + " collectives");

@@ -25,7 +25,7 @@ static constexpr int kWorthTry = 50;
 /// The most named strategies that are scheduled besides; their cost is above the time of the best plan by at most 1 /
 /// `kNamedShare` of it.
 static constexpr int kMostNamed = 2, kNamedShare = 10;
-/// The ratio of sizes of buckets that are tried.
+/// The ratio between one size of bucket that is tried and the next.
 static constexpr int64_t kBucketFactor = 4;
 
 namespace {
@@ -71,10 +71,10 @@ public:
       return success();
     const planner::Candidate candidate = *bestCandidate;
     double begin = bestSeconds;
-    for (auto [numerator, denominator] : {std::pair(kBucketFactor, int64_t(1)), std::pair(int64_t(1), kBucketFactor)}) {
-      for (int64_t bytes = plan::kBucketBytes * numerator / denominator;
-           bytes >= plan::kLeastBucketBytes && bytes <= plan::kMostBucketBytes;
-           bytes = bytes * numerator / denominator) {
+    for (bool growing : {true, false}) {
+      auto next = [&](int64_t bytes) { return growing ? bytes * kBucketFactor : bytes / kBucketFactor; };
+      for (int64_t bytes = next(plan::kBucketBytes);
+           bytes >= plan::kLeastBucketBytes && bytes <= plan::kMostBucketBytes; bytes = next(bytes)) {
         double before = bestSeconds;
         if (failed(schedule(candidate, bytes)))
           return failure();

@@ -100,8 +100,6 @@ CostModel::CostModel(const Cluster &cluster, const Profile *profile, const std::
     deviceSource = CostSource::Fitted;
   }
   network = std::make_unique<NetworkModel>(cluster);
-  for (const LinkTier &tier : cluster.linkTiers)
-    tierDevices.push_back(tier.devices);
   assumptions.insert(assumptions.end(), network->getAssumptions().begin(), network->getAssumptions().end());
   if (!profile)
     return;
@@ -162,16 +160,7 @@ Cost CostModel::getMessageCost(int64_t from, int64_t to, double bytes) const {
   auto getDevice = [&](int64_t rank) {
     return rank < static_cast<int64_t>(deviceOrder.size()) ? deviceOrder[rank] : rank;
   };
-  // Two members as far apart as the two ranks: in one run of the tier that joins them, not in one of the tier below.
-  int64_t distance = 1;
-  for (int64_t devices : tierDevices) {
-    if (getDevice(from) / devices == getDevice(to) / devices)
-      break;
-    distance = devices;
-  }
-  CollectiveWork work = {"permute", {}, bytes};
-  work.group.axes.push_back({distance, 2});
-  return getCost(work);
+  return getCost(CollectiveWork{"permute", network->getPair(getDevice(from), getDevice(to)), bytes});
 }
 
 std::optional<Cost> CostModel::getCopyCost(double bytes) const {

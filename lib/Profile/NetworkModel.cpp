@@ -11,8 +11,9 @@ using namespace windlass;
 
 namespace {
 
-/// The figures of links that nobody states: of CPU ranks with one core each of a server of 2023
-/// (`benchmarks/results/gemm.txt`); of devices, those of PCIe 4 x16 and a message through it.
+/// The figures of links where the cluster states none. Those between CPU ranks were measured with one core for each
+/// rank on a server of 2023 (`benchmarks/results/gemm.txt`); those between devices are of PCIe 4 x16 and a message
+/// through it.
 constexpr double kCpuLinkRate = 5e9, kCpuLinkLatency = 5e-6;
 constexpr double kLinkRate = 25e9, kLinkLatency = 10e-6;
 /// The shares of a data sheet's rate that large collectives reach: within hosts those of NVLink on A100 and H100, on
@@ -78,8 +79,9 @@ NetworkModel::Levels NetworkModel::getLevels(const CollectiveWork &work) const {
   Levels levels;
   int64_t members = work.group.getMembers(), devicesBelow = 1, membersBelow = 1;
   for (const Tier &tier : tiers) {
-    Level level = {&tier, devicesBelow, membersBelow, work.group.getMembersWithin(tier.devices), 0};
-    // Groups that run beside this one share the ports of the run; alone, it has as many as members.
+    Level level = {&tier, membersBelow, work.group.getMembersWithin(tier.devices), 0};
+    // Groups that run beside this one share the ports of the run below; a group that runs alone uses at most one port
+    // for each of its members there.
     auto groups = static_cast<double>(devicesBelow) / static_cast<double>(membersBelow);
     if (work.concurrentGroups > 0)
       groups = std::clamp(static_cast<double>(work.concurrentGroups), 1.0, std::max(groups, 1.0));
@@ -96,7 +98,7 @@ NetworkModel::Levels NetworkModel::getLevels(const CollectiveWork &work) const {
 }
 
 /// Returns the steps of a ring of `members` from a run of the tier below to another one of the same run of the tier.
-double NetworkModel::getRingSteps(int64_t members, const Level &level) {
+double NetworkModel::getStepsBetweenRuns(int64_t members, const Level &level) {
   return static_cast<double>(members) / static_cast<double>(level.membersBelow) -
          static_cast<double>(members) / static_cast<double>(level.members);
 }
@@ -108,7 +110,7 @@ double NetworkModel::getRingSeconds(const CollectiveWork &work, const Levels &le
   for (const Level &level : levels) {
     if (!level.isCrossed())
       continue;
-    double steps = getRingSteps(members, level) * (work.kind == "all_reduce" ? 2 : 1);
+    double steps = getStepsBetweenRuns(members, level) * (work.kind == "all_reduce" ? 2 : 1);
     latency += steps * level.tier->latencySeconds * (level.tier->isNetwork ? kNetworkRingStep : kRingStep);
     rate = std::min(rate, level.bytesPerSecond);
   }
@@ -126,10 +128,10 @@ double NetworkModel::getSmallSeconds(const CollectiveWork &work, const Levels &l
     int64_t runs = level.getRuns();
     double steps, bytes;
     if (level.tier->isNetwork) {
-      steps = isReduced ? 2.0 * llvm::Log2_64_Ceil(runs) : getRingSteps(members, level);
+      steps = isReduced ? 2.0 * llvm::Log2_64_Ceil(runs) : getStepsBetweenRuns(members, level);
       bytes = work.payloadBytes * static_cast<double>(runs - 1) / static_cast<double>(runs) * (isReduced ? 2 : 1);
     } else {
-      steps = isReduced ? 2 * getRingSteps(level.members, level) : getRingSteps(members, level);
+      steps = isReduced ? 2 * getStepsBetweenRuns(level.members, level) : getStepsBetweenRuns(members, level);
       bytes = work.getRingBytes();
     }
     latency += steps * level.tier->latencySeconds * (level.tier->isNetwork ? kSmallNetworkStep : kSmallStep);
@@ -147,24 +149,30 @@ static double getTreeBytes(double payloadBytes, int64_t runs, bool isReducedInSw
   return runs == 2 || isReducedInSwitch ? payloadBytes : 2 * payloadBytes;
 }
 
+/// Adds what a tree over the runs of a level takes.
+void NetworkModel::addTreeOverRuns(double payloadBytes, const Level &level, double &latency, double &transfer) {
+  const Tier &tier = *level.tier;
+  bool isReducedInSwitch = tier.inSwitchEfficiency > 0;
+  double rate = level.bytesPerSecond;
+  if (isReducedInSwitch)
+    rate *= tier.inSwitchEfficiency / tier.efficiency;
+  latency += 2.0 * llvm::Log2_64_Ceil(level.getRuns()) * tier.latencySeconds * kTreeLevel;
+  transfer = std::max(transfer, getTreeBytes(payloadBytes, level.getRuns(), isReducedInSwitch) / rate);
+}
+
 /// A chain within a host, and a tree over hosts.
 double NetworkModel::getTreeSeconds(const CollectiveWork &work, const Levels &levels) {
   double latency = kLaunchSeconds, transfer = 0;
   for (const Level &level : levels) {
     if (!level.isCrossed())
       continue;
-    auto runs = static_cast<double>(level.getRuns());
     if (level.tier->isNetwork) {
-      latency += 2.0 * llvm::Log2_64_Ceil(level.getRuns()) * level.tier->latencySeconds * kTreeLevel;
-      double rate = level.bytesPerSecond;
-      if (level.tier->inSwitchEfficiency > 0)
-        rate *= level.tier->inSwitchEfficiency / level.tier->efficiency;
-      transfer = std::max(transfer,
-                          getTreeBytes(work.payloadBytes, level.getRuns(), level.tier->inSwitchEfficiency > 0) / rate);
-    } else {
-      latency += 2 * (runs - 1) * level.tier->latencySeconds * kRingStep;
-      transfer = std::max(transfer, 2 * work.payloadBytes * (runs - 1) / runs / level.bytesPerSecond * kTreeTraffic);
+      addTreeOverRuns(work.payloadBytes, level, latency, transfer);
+      continue;
     }
+    auto runs = static_cast<double>(level.getRuns());
+    latency += 2 * (runs - 1) * level.tier->latencySeconds * kRingStep;
+    transfer = std::max(transfer, 2 * work.payloadBytes * (runs - 1) / runs / level.bytesPerSecond * kTreeTraffic);
   }
   return addPipelined(latency, transfer);
 }
@@ -174,49 +182,70 @@ double NetworkModel::getTreeSeconds(const CollectiveWork &work, const Levels &le
 double NetworkModel::getInSwitchSeconds(const CollectiveWork &work, const Levels &levels) {
   double latency = kLaunchSeconds, transfer = 0;
   for (const Level &level : levels) {
-    const Tier &tier = *level.tier;
     if (!level.isCrossed())
       continue;
-    if (!tier.isNetwork) {
-      if (!level.isFull() || tier.inSwitchEfficiency <= 0 || level.members <= 2)
-        return std::numeric_limits<double>::max();
-      latency += tier.latencySeconds * kInSwitch;
-      transfer = work.getRingBytes() / (tier.bytesPerSecond * tier.inSwitchEfficiency);
+    const Tier &tier = *level.tier;
+    if (tier.isNetwork) {
+      addTreeOverRuns(work.payloadBytes, level, latency, transfer);
       continue;
     }
-    double rate = level.bytesPerSecond;
-    if (tier.inSwitchEfficiency > 0)
-      rate *= tier.inSwitchEfficiency / tier.efficiency;
-    latency += 2.0 * llvm::Log2_64_Ceil(level.getRuns()) * tier.latencySeconds * kTreeLevel;
-    transfer = std::max(transfer, getTreeBytes(work.payloadBytes, level.getRuns(), tier.inSwitchEfficiency > 0) / rate);
+    if (!level.isFull() || tier.inSwitchEfficiency <= 0 || level.members <= 2)
+      return std::numeric_limits<double>::max();
+    latency += tier.latencySeconds * kInSwitch;
+    transfer = work.getRingBytes() / (tier.bytesPerSecond * tier.inSwitchEfficiency);
   }
   return addPipelined(latency, transfer);
+}
+
+/// Each rank sends its payload to one other.
+double NetworkModel::getPermuteSeconds(const CollectiveWork &work, const Levels &levels) {
+  double latency = 0, transfer = 0;
+  for (const Level &level : levels) {
+    if (!level.isCrossed())
+      continue;
+    const Tier &tier = *level.tier;
+    latency = std::max(latency, (tier.isNetwork ? kExchangeStep : 2 * kSmallStep) * tier.latencySeconds);
+    transfer = std::max(transfer, work.payloadBytes / (level.bytesPerSecond / static_cast<double>(level.membersBelow)));
+  }
+  return kLaunchSeconds + latency + transfer;
 }
 
 /// Each rank sends to each other one. What leaves a host uses its ports, which all members share.
 double NetworkModel::getExchangeSeconds(const CollectiveWork &work, const Levels &levels) {
   double latency = 0, transfer = 0;
   auto members = static_cast<double>(work.group.getMembers());
-  bool isPermute = work.kind == "permute";
   for (const Level &level : levels) {
     if (!level.isCrossed())
       continue;
     const Tier &tier = *level.tier;
-    // Of a rank's payload: within a host what stays in the tier, on a network all that leaves the run below.
-    double share = (tier.isNetwork ? members - static_cast<double>(level.membersBelow)
-                                   : static_cast<double>(level.members - level.membersBelow)) /
-                   members;
-    if (isPermute)
-      share = 1;
     double rate = level.bytesPerSecond / static_cast<double>(level.membersBelow);
-    if (tier.isNetwork && !isPermute)
+    // The members that a rank reaches through this tier: on a network, all beyond the run below; within a host, only
+    // those in the same run of this tier, since what goes further leaves through the ports.
+    double reached;
+    if (tier.isNetwork) {
       rate *= kExchangeShare;
-    double hosts = tier.isNetwork && !isPermute ? static_cast<double>(level.getRuns() - 1) : 0;
-    latency = std::max(latency,
-                       (tier.isNetwork ? kExchangeStep + hosts * kExchangeHost : 2 * kSmallStep) * tier.latencySeconds);
-    transfer = std::max(transfer, work.payloadBytes * share / rate);
+      latency = std::max(latency, (kExchangeStep + static_cast<double>(level.getRuns() - 1) * kExchangeHost) *
+                                      tier.latencySeconds);
+      reached = members - static_cast<double>(level.membersBelow);
+    } else {
+      latency = std::max(latency, 2 * kSmallStep * tier.latencySeconds);
+      reached = static_cast<double>(level.members - level.membersBelow);
+    }
+    transfer = std::max(transfer, work.payloadBytes * (reached / members) / rate);
   }
   return kLaunchSeconds + latency + transfer;
+}
+
+GroupShape NetworkModel::getPair(int64_t one, int64_t other) const {
+  GroupShape pair;
+  pair.axes.push_back({1, 2});
+  for (const Tier &tier : tiers) {
+    if (one / tier.devices == other / tier.devices)
+      break;
+    // The two are in different runs of this tier.
+    pair.axes.front().stride = tier.devices;
+  }
+  return pair;
 }
 
 double NetworkModel::getPlainRingSeconds(const CollectiveWork &work) const {
@@ -237,7 +266,9 @@ double NetworkModel::getSeconds(const CollectiveWork &work) const {
   if (hasPlainRings)
     return getPlainRingSeconds(work);
   Levels levels = getLevels(work);
-  if (work.kind == "all_to_all" || work.kind == "permute")
+  if (work.kind == "permute")
+    return getPermuteSeconds(work, levels);
+  if (work.kind == "all_to_all")
     return getExchangeSeconds(work, levels);
   double seconds = std::min(getRingSeconds(work, levels), getSmallSeconds(work, levels));
   if (work.kind != "all_reduce")

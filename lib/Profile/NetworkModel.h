@@ -21,6 +21,9 @@ class NetworkModel {
 public:
   explicit NetworkModel(const Cluster &cluster);
 
+  /// Returns the shape of a group of two devices that are joined by the same tier as `one` and `other`.
+  GroupShape getPair(int64_t one, int64_t other) const;
+
   /// Returns the seconds of a collective; 0 for a group of one, and where the cluster has no tiers.
   double getSeconds(const CollectiveWork &work) const;
 
@@ -39,12 +42,12 @@ private:
     /// Whether the tier joins several hosts.
     bool isNetwork;
   };
-  /// What a group has of a tier.
+  /// How the members of a group lie on a tier.
   struct Level {
     const Tier *tier;
-    /// The devices of a run of the tier below, and the members in such a run and in one of this tier.
-    int64_t devicesBelow, membersBelow, members;
-    /// The rate at which a run of the tier below sends to others, all members together.
+    /// The members in a run of the tier below, and in one of this tier.
+    int64_t membersBelow, members;
+    /// The rate at which the members in a run of the tier below together send to other runs.
     double bytesPerSecond;
     bool isFull() const { return members == tier->devices; }
     bool isCrossed() const { return members > membersBelow; }
@@ -55,11 +58,13 @@ private:
 
   Levels getLevels(const CollectiveWork &work) const;
   double getPlainRingSeconds(const CollectiveWork &work) const;
-  static double getRingSteps(int64_t members, const Level &level);
+  static double getStepsBetweenRuns(int64_t members, const Level &level);
+  static void addTreeOverRuns(double payloadBytes, const Level &level, double &latency, double &transfer);
   static double getRingSeconds(const CollectiveWork &work, const Levels &levels);
   static double getSmallSeconds(const CollectiveWork &work, const Levels &levels);
   static double getTreeSeconds(const CollectiveWork &work, const Levels &levels);
   static double getInSwitchSeconds(const CollectiveWork &work, const Levels &levels);
+  static double getPermuteSeconds(const CollectiveWork &work, const Levels &levels);
   static double getExchangeSeconds(const CollectiveWork &work, const Levels &levels);
 
   bool hasPlainRings;

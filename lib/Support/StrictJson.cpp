@@ -1,6 +1,7 @@
 #include "windlass/Support/StrictJson.h"
 
 #include "windlass/Support/Flags.h"
+#include "windlass/Support/InputFile.h"
 #include "windlass/Support/Printable.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -120,6 +121,16 @@ void windlass::printJson(llvm::raw_ostream &os, const llvm::json::Value &value, 
   } else {
     os << value;
   }
+}
+
+llvm::Expected<llvm::json::Value> windlass::readStrictJson(StringRef path, int64_t mostBytes, StringRef readAs) {
+  auto buffer = readInputFile(path, mostBytes, readAs);
+  if (!buffer)
+    return buffer.takeError();
+  llvm::Expected<llvm::json::Value> document = parseStrictJson((*buffer)->getBuffer());
+  if (!document)
+    return makeError(printable(path) + ": " + llvm::toString(document.takeError()));
+  return document;
 }
 
 ObjectReader::ObjectReader(const llvm::json::Value &value, std::string path)

@@ -56,12 +56,13 @@ struct LinkTier {
   std::string name;
   int64_t devices = 1;
   Link link;
-  /// The network ports of a host, of a tier that joins several; absent where each device has its own.
+  /// The network ports of each host, for a tier that joins several hosts; absent where each device has its own.
   std::optional<int64_t> nics = std::nullopt;
-  /// The shares of the rate that large collectives reach: of groups that fill a run, and of others (absent: the same).
+  /// The shares of the rate that large collectives reach: those of groups that fill a run of the tier, and those of
+  /// smaller groups (absent: the same).
   std::optional<double> efficiency = std::nullopt, partialEfficiency = std::nullopt;
-  /// The same for all-reduces that the switches themselves add up, which move less than a ring: the rate is that of a
-  /// ring which takes as long. Absent where switches do not reduce.
+  /// The share that all-reduces reach which the switches compute. They move fewer bytes than a ring; the share is that
+  /// of a ring that would take as long, so it may exceed 1. Absent where switches do not reduce.
   std::optional<double> inSwitchEfficiency = std::nullopt;
 };
 

@@ -53,7 +53,8 @@ struct Cost {
 int64_t toPicoseconds(double seconds);
 
 /// Costs by a profile's entries where it has them, by a fit to the entries of the same family for other work, and else
-/// by the analytic models: a roofline for operators, links and what the library does with them for collectives.
+/// by the analytic models: a roofline for operators, and for collectives the algorithms of the communication library on
+/// the cluster's links.
 class CostModel {
 public:
   /// Makes the model of `cluster`. `profile` may be null, was taken on the cluster's devices and outlives the model.
@@ -114,8 +115,6 @@ private:
   double attentionShare = DeviceModel().productShare;
   CostSource deviceSource = CostSource::Analytic;
   std::unique_ptr<NetworkModel> network;
-  /// The devices of a run of each tier of links.
-  std::vector<int64_t> tierDevices;
   /// The device of each rank; empty where it is the rank's own number.
   std::vector<int64_t> deviceOrder;
   std::vector<std::string> assumptions;

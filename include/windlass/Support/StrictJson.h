@@ -20,6 +20,10 @@ llvm::Error makeError(const llvm::Twine &message);
 /// what would take more than about 1 GiB in memory; all of these before the parser proper sees the text.
 llvm::Expected<llvm::json::Value> parseStrictJson(llvm::StringRef text, size_t maxBytes = 256u << 20);
 
+/// Reads and parses a regular file of at most `mostBytes`, a multiple of 1 MiB. Fails with one line that names the file
+/// and says what it was read as, such as "cluster".
+llvm::Expected<llvm::json::Value> readStrictJson(llvm::StringRef path, int64_t mostBytes, llvm::StringRef readAs);
+
 /// Writes a value with its keys sorted and the shortest numbers that read back the same: on one line, or with an entry
 /// per line down to `lineDepth` levels of objects and lists; `depth` is how deep the value itself stands.
 void printJson(llvm::raw_ostream &os, const llvm::json::Value &value, int lineDepth = 0, int depth = 0);
