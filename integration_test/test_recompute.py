@@ -118,6 +118,24 @@ class LimitTest(Case):
         self.assertIn('with no weight gathered ahead, 3 of 3 blocks recomputed', error)
         self.assertFalse(self.plan(model, '--memory-limit', self.least(model, ranks=2), ranks=2)['dropped_prefetch'])
 
+    def test_gathering_ahead_stays_where_it_hides_more_than_recompute_takes(self):
+        """Where GPUs would wait for weights, blocks are recomputed before weights stop being gathered ahead; both go where neither alone fits."""
+        model = self.small_gpt(layers=3, **SIZES)
+
+        def plan(*flags):
+            outcome = common.windlass('plan', model, '--cluster', 'h100:2x1', '--strategy', 'zero3', '--micro-batches', 2, '--json', *flags)
+            self.assertIn(outcome.code, (0, 3), outcome.err)
+            return json.loads(outcome.out) if outcome.code == 0 else None
+
+        free = plan()
+        self.assertEqual((free['dropped_prefetch'], free['recompute']['flops']), (False, 0))
+        said, ways = free, []
+        while said := plan('--memory-limit', self.needs(said) - 1):
+            ways.append((said['dropped_prefetch'], said['recompute']['flops'] > 0))
+            self.assertGreaterEqual(said['predicted_seconds'], free['predicted_seconds'])
+        self.assertEqual(ways[0], (False, True))
+        self.assertEqual(ways[-1], (True, True))
+
     def test_the_stash_falls_by_what_the_plan_says(self):
         model = self.small_gpt(layers=3, **SIZES)
         arenas = self.arenas(model, 1, 'ddp')

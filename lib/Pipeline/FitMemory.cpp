@@ -5,6 +5,7 @@
 #include "windlass/Dialect/Plan/Transforms/LayoutInference.h"
 #include "windlass/Dialect/Plan/Transforms/Passes.h"
 #include "windlass/Dialect/Plan/Transforms/Segments.h"
+#include "windlass/Simulator/PredictStep.h"
 #include "windlass/Support/TensorBytes.h"
 
 #include <set>
@@ -35,47 +36,50 @@ void FittedSchedule::apply(ModuleOp planned) const {
 
 namespace {
 
-/// Tries the ways to make a plan smaller, the cheapest first, and keeps the smallest schedule in `fit`.
-class Fitting {
+/// Makes a plan smaller by steps of recompute, and keeps the smallest schedule in `fit`.
+class StepFitting {
 public:
-  Fitting(ModuleOp planned, const PlanChoice &choice, FittedSchedule &fit)
-      : planned(planned), choice(choice), limit(choice.getMemoryLimit()), fit(fit), steps(planned) {}
+  /// Takes a plan that exceeds the limit by `missing` bytes without steps.
+  StepFitting(OwningOpRef<ModuleOp> planned, const PlanChoice &choice, bool hasDroppedPrefetch, int64_t missing)
+      : planned(std::move(planned)), choice(choice), limit(choice.getMemoryLimit()),
+        hasDroppedPrefetch(hasDroppedPrefetch), missing(missing), steps(*this->planned) {}
 
-  LogicalResult run(bool wantsLeast, int64_t expectedExcess);
+  /// Schedules the plan without steps, and keeps that schedule where it is smaller than the one in `fit`.
+  LogicalResult tryNone(FittedSchedule &fit);
+  /// Whether all steps together may free what is missing.
+  bool mayFit() const { return missing <= steps.getFreedBytes(steps.size()); }
+  /// Schedules the plan with few steps; where none of these fits, with more.
+  LogicalResult run(FittedSchedule &fit);
 
 private:
-  /// Schedules the plan with the first `count` steps of recompute, with weights gathered where they are used.
+  /// Schedules the plan with the first `count` steps.
   LogicalResult attempt(size_t count, Schedule &schedule);
   /// Does the same, and keeps the schedule if it fits or is smaller than the one in `fit`.
-  LogicalResult tryCount(size_t count, bool &fits);
-  LogicalResult tryWithoutPrefetch();
-  LogicalResult guessCount(bool &fits);
-  LogicalResult halveCounts(bool &fits);
-  LogicalResult tryParts();
+  LogicalResult tryCount(size_t count, FittedSchedule &fit, bool &fits);
+  LogicalResult guessCount(FittedSchedule &fit, bool &fits);
+  LogicalResult halveCounts(FittedSchedule &fit, bool &fits);
+  LogicalResult tryParts(FittedSchedule &fit);
 
-  ModuleOp planned;
+  OwningOpRef<ModuleOp> planned;
   const PlanChoice &choice;
   int64_t limit;
-  FittedSchedule &fit;
-  plan::RecomputeSteps steps;
-  /// A copy of `planned` without prefetch.
-  OwningOpRef<ModuleOp> copy;
-  bool dropsPrefetch = false;
-  std::set<size_t> tried = {0};
+  bool hasDroppedPrefetch;
   /// The bytes by which the last trial exceeds the limit.
-  int64_t missing = 0;
+  int64_t missing;
+  plan::RecomputeSteps steps;
+  std::set<size_t> tried = {0};
   /// The number of steps below which none fits.
   size_t count = 0;
 };
 
-LogicalResult Fitting::attempt(size_t count, Schedule &schedule) {
+LogicalResult StepFitting::attempt(size_t count, Schedule &schedule) {
   tried.insert(count);
-  steps.apply(*copy, count);
-  schedule.hasDroppedPrefetch = dropsPrefetch;
-  return makeSchedule(*copy, choice.cluster, choice.threads, Code::strategy, Purpose::trial, schedule);
+  steps.apply(*planned, count);
+  schedule.hasDroppedPrefetch = hasDroppedPrefetch;
+  return makeSchedule(*planned, choice.cluster, choice.threads, Code::strategy, Purpose::trial, schedule);
 }
 
-LogicalResult Fitting::tryCount(size_t count, bool &fits) {
+LogicalResult StepFitting::tryCount(size_t count, FittedSchedule &fit, bool &fits) {
   Schedule next;
   if (failed(attempt(count, next)))
     return failure();
@@ -87,41 +91,41 @@ LogicalResult Fitting::tryCount(size_t count, bool &fits) {
   return success();
 }
 
-LogicalResult Fitting::tryWithoutPrefetch() {
+LogicalResult StepFitting::tryNone(FittedSchedule &fit) {
   Schedule without;
   if (failed(attempt(0, without)))
     return failure();
   missing = without.liveBytes - limit;
   if (without.bytes < fit.schedule.bytes)
-    fit.schedule = std::move(without);
+    fit = {0, std::move(without), fit.excessBytes};
   return success();
 }
 
 /// Steps lower the bytes that are live at one time by at most the bytes that they free. So numbers of steps that free
 /// fewer bytes than are missing do not suffice, and are skipped.
-LogicalResult Fitting::guessCount(bool &fits) {
+LogicalResult StepFitting::guessCount(FittedSchedule &fit, bool &fits) {
   size_t mostGuesses = steps.size() > kStepShare ? kMostGuesses : steps.size();
   for (size_t guesses = 0; !fits && count < steps.size() && guesses < mostGuesses; ++guesses) {
     int64_t freed = steps.getFreedBytes(count++);
     while (count < steps.size() && steps.getFreedBytes(count) - freed < missing)
       ++count;
-    if (failed(tryCount(count, fits)))
+    if (failed(tryCount(count, fit, fits)))
       return failure();
   }
   return success();
 }
 
 /// Halves the remaining range of numbers of steps: where steps free much less than is missing, this ends sooner.
-LogicalResult Fitting::halveCounts(bool &fits) {
+LogicalResult StepFitting::halveCounts(FittedSchedule &fit, bool &fits) {
   if (count >= steps.size())
     return success();
   size_t low = count, high = steps.size();
-  if (failed(tryCount(high, fits)))
+  if (failed(tryCount(high, fit, fits)))
     return failure();
   while (fits && high - low > std::max<size_t>(1, steps.size() / kStepShare)) {
     size_t middle = low + (high - low) / 2;
     bool fitsThere = false;
-    if (failed(tryCount(middle, fitsThere)))
+    if (failed(tryCount(middle, fit, fitsThere)))
       return failure();
     (fitsThere ? high : low) = middle;
   }
@@ -129,7 +133,7 @@ LogicalResult Fitting::halveCounts(bool &fits) {
 }
 
 /// Tries the steps that recompute parts only: blocks that are recomputed at once may need more memory than their parts.
-LogicalResult Fitting::tryParts() {
+LogicalResult StepFitting::tryParts(FittedSchedule &fit) {
   if (!tried.insert(steps.countParts()).second)
     return success();
   Schedule parts;
@@ -140,8 +144,50 @@ LogicalResult Fitting::tryParts() {
   return success();
 }
 
+LogicalResult StepFitting::run(FittedSchedule &fit) {
+  bool fits = false;
+  if (failed(guessCount(fit, fits)))
+    return failure();
+  if (!fits && failed(halveCounts(fit, fits)))
+    return failure();
+  return fits ? success() : tryParts(fit);
+}
+
+/// Tries the ways to make a plan smaller, and keeps the best schedule in `fit`: of those that fit the one whose step is
+/// shorter, else the smallest.
+class Fitting {
+public:
+  Fitting(ModuleOp planned, const PlanChoice &choice, FittedSchedule &fit)
+      : planned(planned), choice(choice), limit(choice.getMemoryLimit()), fit(fit),
+        costs(choice.cluster, choice.profile.get(), train::getPrecision(planned).str()) {}
+
+  LogicalResult run(bool wantsLeast, int64_t expectedExcess);
+
+private:
+  bool fits(const FittedSchedule &its) const { return its.schedule.module && its.schedule.bytes <= limit; }
+  /// Keeps `other` where it is better than the schedule in `fit`.
+  void keepBetter(FittedSchedule other);
+
+  ModuleOp planned;
+  const PlanChoice &choice;
+  int64_t limit;
+  FittedSchedule &fit;
+  CostModel costs;
+};
+
+void Fitting::keepBetter(FittedSchedule other) {
+  other.excessBytes = fit.excessBytes;
+  if (fits(fit) && fits(other)) {
+    auto getSeconds = [&](const FittedSchedule &its) { return predictStep(*its.schedule.module, costs).seconds; };
+    if (getSeconds(other) < getSeconds(fit))
+      fit = std::move(other);
+  } else if (other.schedule.module && (!fit.schedule.module || other.schedule.bytes < fit.schedule.bytes)) {
+    fit = std::move(other);
+  }
+}
+
 LogicalResult Fitting::run(bool wantsLeast, int64_t expectedExcess) {
-  missing = expectedExcess;
+  int64_t missing = expectedExcess;
   bool isSureToExceed = expectedExcess > limit / kSureShare && !plan::getSegmentBlocks(planned).empty();
   // First, the unchanged plan.
   if (!isSureToExceed) {
@@ -152,24 +198,28 @@ LogicalResult Fitting::run(bool wantsLeast, int64_t expectedExcess) {
       return success();
     missing = fit.schedule.liveBytes - limit;
   }
-  // Second, the plan without weights that are gathered ahead.
-  copy = planned.clone();
-  dropsPrefetch = bool(copy.get()->removeAttr(plan::kPrefetchBytesAttr));
-  if (dropsPrefetch && !isSureToExceed) {
-    if (failed(tryWithoutPrefetch()))
-      return failure();
-    if (fit.schedule.bytes <= limit)
-      return success();
+  auto mayTry = [&](const StepFitting &steps) { return wantsLeast || steps.mayFit(); };
+  if (!planned->hasAttr(plan::kPrefetchBytesAttr)) {
+    StepFitting steps(OwningOpRef<ModuleOp>(planned.clone()), choice, /*hasDroppedPrefetch=*/false, missing);
+    return mayTry(steps) ? steps.run(fit) : success();
   }
-  if (!wantsLeast && missing > steps.getFreedBytes(steps.size()))
-    return success();
-  // Third, the plan with few segments recomputed, then with fewer than all.
-  bool fits = false;
-  if (failed(guessCount(fits)))
+  // Second, the plan without weights that are gathered ahead: then operators wait for their weights.
+  OwningOpRef<ModuleOp> copy(planned.clone());
+  copy.get()->removeAttr(plan::kPrefetchBytesAttr);
+  StepFitting without(std::move(copy), choice, /*hasDroppedPrefetch=*/true, missing);
+  if (!isSureToExceed && failed(without.tryNone(fit)))
     return failure();
-  if (!fits && failed(halveCounts(fits)))
-    return failure();
-  return fits ? success() : tryParts();
+  // Third, few segments recomputed and weights gathered ahead: arithmetic may take less time than such waiting. Where
+  // collectives do not overlap, operators wait anyway.
+  StepFitting with(OwningOpRef<ModuleOp>(planned.clone()), choice, /*hasDroppedPrefetch=*/false, missing);
+  if (costs.overlapsCollectives() && mayTry(with)) {
+    FittedSchedule kept;
+    if (failed(with.run(kept)))
+      return failure();
+    keepBetter(std::move(kept));
+  }
+  // Last, both.
+  return fits(fit) || !mayTry(without) ? success() : without.run(fit);
 }
 
 } // namespace

@@ -23,10 +23,11 @@ struct FittedSchedule {
 };
 
 /// Schedules a copy of an L3 module so that it fits into the memory limit of `choice`: unchanged; or without gathering
-/// weights ahead, which costs no arithmetic; or also with few steps of recompute. A schedule that fits is verified
-/// where `purpose` is a program. Where none fits, `fit` has one that exceeds the limit; with `wantsLeast` all ways are
-/// tried, and it is the smallest of them. The unchanged plan is expected to exceed the limit by `expectedExcess` bytes:
-/// where they are many, it is not tried.
+/// weights ahead, which costs no arithmetic, or with few steps of recompute, whichever of the two has the shorter step
+/// when it is simulated (where collectives do not overlap with operators, the former if it fits); or with both. A
+/// schedule that fits is verified where `purpose` is a program. Where none fits, `fit` has one that exceeds the limit;
+/// with `wantsLeast` all ways are tried, and it is the smallest of them. The unchanged plan is expected to exceed the
+/// limit by `expectedExcess` bytes: where they are many, it is not tried.
 mlir::LogicalResult fitMemory(mlir::ModuleOp planned, const PlanChoice &choice, Purpose purpose, bool wantsLeast,
                               int64_t expectedExcess, FittedSchedule &fit);
 
