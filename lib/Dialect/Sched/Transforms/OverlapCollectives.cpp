@@ -1,4 +1,5 @@
 #include "Views.h"
+#include "windlass/Dialect/Sched/Analysis/Accumulation.h"
 #include "windlass/Dialect/Sched/Analysis/CommandMoves.h"
 #include "windlass/Dialect/Sched/IR/SchedOps.h"
 #include "windlass/Dialect/Sched/IR/StepFunctions.h"
@@ -145,20 +146,39 @@ void addLate(Block &block, int64_t window) {
   }
 }
 
+/// Moves reductions over ranks, and the sums that kernels add up for them, up to behind the last of their operands.
+/// What the text has between is other work, such as the gradient of a weight: it then overlaps with the reduction.
+void reduceEarly(Block &block) {
+  for (Operation &op : llvm::make_early_inc_range(block)) {
+    auto sum = dyn_cast<train::AccumulateOp>(op);
+    if (!isa<AllReduceOp, ReduceScatterOp>(op) && !(sum && isSummedByKernels(sum)))
+      continue;
+    Operation *last = nullptr;
+    for (Value operand : op.getOperands())
+      if (Operation *maker = operand.getDefiningOp(); maker && (!last || last->isBeforeInBlock(maker)))
+        last = maker;
+    if (!last || last == op.getPrevNode())
+      continue;
+    copyRepeat(last, &op);
+    op.moveAfter(last);
+  }
+}
+
 struct OverlapCollectives : sched::impl::OverlapCollectivesBase<OverlapCollectives> {
   using OverlapCollectivesBase::OverlapCollectivesBase;
 
   void runOnOperation() override {
     auto window = getOperation()->getAttrOfType<IntegerAttr>(plan::kPrefetchBytesAttr);
     getOperation()->removeAttr(plan::kPrefetchBytesAttr);
-    if (!window || window.getInt() <= 0)
-      return;
-    for (func::FuncOp function : getStepFunctions(getOperation()))
-      if (llvm::is_contained({StepRole::forward, StepRole::backward, StepRole::evaluate},
-                             getStep(function).getRole())) {
-        issueGathersEarly(function.front(), window.getInt());
-        addLate(function.front(), window.getInt());
-      }
+    for (func::FuncOp function : getStepFunctions(getOperation())) {
+      if (!llvm::is_contained({StepRole::forward, StepRole::backward, StepRole::evaluate}, getStep(function).getRole()))
+        continue;
+      reduceEarly(function.front());
+      if (!window || window.getInt() <= 0)
+        continue;
+      issueGathersEarly(function.front(), window.getInt());
+      addLate(function.front(), window.getInt());
+    }
   }
 };
 

@@ -114,3 +114,27 @@ sched.program @program on <[#plan.axis<"data", 2>]> attributes {plan.prefetch_by
   }
 }
 }
+
+// -----
+
+// A sum that kernels add up and its reduction stand behind the last term, before the work that stood between.
+module {
+sched.program @program on <[#plan.axis<"model", 2>]> {
+  // CHECK-LABEL: func.func @backward
+  // CHECK: %[[A:.*]] = train.matmul %[[G:.*]], %[[W:.*]] batch
+  // CHECK-NEXT: %[[B:.*]] = train.matmul %[[W]], %[[W]] batch
+  // CHECK-NEXT: %[[SUM:.*]] = train.accumulate %[[A]], %[[B]]
+  // CHECK-NEXT: %[[ALL:.*]] = sched.all_reduce sum %[[SUM]] {{.*}}plan.repeat = #plan.repeat<"h", 1>
+  // CHECK-NEXT: %[[GRADIENT:.*]] = train.matmul %[[G]], %[[G]] batch
+  // CHECK-NEXT: train.matmul %[[ALL]], %[[GRADIENT]] batch
+  func.func @backward(%g: tensor<4x4xf32>, %w: tensor<4x4xf32>) -> tensor<4x4xf32> attributes {sched.step = #sched.step<backward, chunk 0>} {
+    %a = train.matmul %g, %w batch [] x [] contract [1] x [0] : tensor<4x4xf32>, tensor<4x4xf32> -> tensor<4x4xf32> {plan.repeat = #plan.repeat<"h", 1>}
+    %b = train.matmul %w, %w batch [] x [] contract [1] x [0] : tensor<4x4xf32>, tensor<4x4xf32> -> tensor<4x4xf32> {plan.repeat = #plan.repeat<"h", 1>}
+    %gradient = train.matmul %g, %g batch [] x [] contract [1] x [0] : tensor<4x4xf32>, tensor<4x4xf32> -> tensor<4x4xf32> {plan.repeat = #plan.repeat<"h", 1>}
+    %sum = train.accumulate %a, %b : tensor<4x4xf32> {plan.repeat = #plan.repeat<"h", 0>}
+    %all = sched.all_reduce sum %sum over ["model"] {plan.repeat = #plan.repeat<"h", 0>} : (tensor<4x4xf32>) -> tensor<4x4xf32>
+    %y = train.matmul %all, %gradient batch [] x [] contract [1] x [0] : tensor<4x4xf32>, tensor<4x4xf32> -> tensor<4x4xf32> {plan.repeat = #plan.repeat<"h", 0>}
+    return %y : tensor<4x4xf32>
+  }
+}
+}

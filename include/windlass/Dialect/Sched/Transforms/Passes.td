@@ -25,9 +25,10 @@ def FuseElementwise : Pass<"sched-fuse-elementwise", "::windlass::sched::Program
 }
 
 def OverlapCollectives : Pass<"sched-overlap-collectives", "::windlass::sched::ProgramOp"> {
-  let summary = "Begins gathers of weights before their use, and adds scattered gradients after later scatters begin";
+  let summary = "Begins reductions and gathers of weights early, and adds scattered gradients after later scatters begin";
   let description = [{
-    Afterwards a gather of a weight stands as early as the bytes of all weights that are gathered and not yet used stay
+    Afterwards a reduction over ranks stands behind the last of its operands, so that it overlaps with the work that
+    stood between, such as the gradient of a weight; so does a sum of terms that kernels add up. A gather of a weight stands as early as the bytes of all weights that are gathered and not yet used stay
     within `plan.prefetch_bytes`, so that it runs beside the operators before its use; without that attribute or with 0
     it stays where it is used. A gather that needs a copy to put its blocks in order stays too. The result of a scatter
     in `@backward` is added to its gradient behind the start of the first later scatter with which `plan.prefetch_bytes`
