@@ -119,7 +119,7 @@ class LimitTest(Case):
         self.assertFalse(self.plan(model, '--memory-limit', self.least(model, ranks=2), ranks=2)['dropped_prefetch'])
 
     def test_gathering_ahead_stays_where_it_hides_more_than_recompute_takes(self):
-        """Where GPUs would wait for weights, blocks are recomputed before weights stop being gathered ahead; both go where neither alone fits."""
+        """Where GPUs would wait for weights, blocks are recomputed first; where that does not suffice, weights are not gathered ahead either."""
         model = self.small_gpt(layers=3, **SIZES)
 
         def plan(*flags):

@@ -39,26 +39,27 @@ namespace {
 /// Makes a plan smaller by steps of recompute, and keeps the smallest schedule in `fit`.
 class StepFitting {
 public:
-  /// Takes a plan that exceeds the limit by `missing` bytes without steps.
-  StepFitting(OwningOpRef<ModuleOp> planned, const PlanChoice &choice, bool hasDroppedPrefetch, int64_t missing)
+  /// Takes a plan that exceeds the limit by `missing` bytes without steps. `choice` and `fit` outlive this object.
+  StepFitting(OwningOpRef<ModuleOp> planned, const PlanChoice &choice, bool hasDroppedPrefetch, int64_t missing,
+              FittedSchedule &fit)
       : planned(std::move(planned)), choice(choice), limit(choice.getMemoryLimit()),
-        hasDroppedPrefetch(hasDroppedPrefetch), missing(missing), steps(*this->planned) {}
+        hasDroppedPrefetch(hasDroppedPrefetch), missing(missing), steps(*this->planned), fit(fit) {}
 
   /// Schedules the plan without steps, and keeps that schedule where it is smaller than the one in `fit`.
-  LogicalResult tryNone(FittedSchedule &fit);
+  LogicalResult tryNone();
   /// Whether all steps together may free what is missing.
   bool mayFit() const { return missing <= steps.getFreedBytes(steps.size()); }
   /// Schedules the plan with few steps; where none of these fits, with more.
-  LogicalResult run(FittedSchedule &fit);
+  LogicalResult run();
 
 private:
   /// Schedules the plan with the first `count` steps.
   LogicalResult attempt(size_t count, Schedule &schedule);
   /// Does the same, and keeps the schedule if it fits or is smaller than the one in `fit`.
-  LogicalResult tryCount(size_t count, FittedSchedule &fit, bool &fits);
-  LogicalResult guessCount(FittedSchedule &fit, bool &fits);
-  LogicalResult halveCounts(FittedSchedule &fit, bool &fits);
-  LogicalResult tryParts(FittedSchedule &fit);
+  LogicalResult tryCount(size_t count, bool &fits);
+  LogicalResult guessCount(bool &fits);
+  LogicalResult halveCounts(bool &fits);
+  LogicalResult tryParts();
 
   OwningOpRef<ModuleOp> planned;
   const PlanChoice &choice;
@@ -67,6 +68,7 @@ private:
   /// The bytes by which the last trial exceeds the limit.
   int64_t missing;
   plan::RecomputeSteps steps;
+  FittedSchedule &fit;
   std::set<size_t> tried = {0};
   /// The number of steps below which none fits.
   size_t count = 0;
@@ -79,7 +81,7 @@ LogicalResult StepFitting::attempt(size_t count, Schedule &schedule) {
   return makeSchedule(*planned, choice.cluster, choice.threads, Code::strategy, Purpose::trial, schedule);
 }
 
-LogicalResult StepFitting::tryCount(size_t count, FittedSchedule &fit, bool &fits) {
+LogicalResult StepFitting::tryCount(size_t count, bool &fits) {
   Schedule next;
   if (failed(attempt(count, next)))
     return failure();
@@ -91,7 +93,7 @@ LogicalResult StepFitting::tryCount(size_t count, FittedSchedule &fit, bool &fit
   return success();
 }
 
-LogicalResult StepFitting::tryNone(FittedSchedule &fit) {
+LogicalResult StepFitting::tryNone() {
   Schedule without;
   if (failed(attempt(0, without)))
     return failure();
@@ -103,29 +105,29 @@ LogicalResult StepFitting::tryNone(FittedSchedule &fit) {
 
 /// Steps lower the bytes that are live at one time by at most the bytes that they free. So numbers of steps that free
 /// fewer bytes than are missing do not suffice, and are skipped.
-LogicalResult StepFitting::guessCount(FittedSchedule &fit, bool &fits) {
+LogicalResult StepFitting::guessCount(bool &fits) {
   size_t mostGuesses = steps.size() > kStepShare ? kMostGuesses : steps.size();
   for (size_t guesses = 0; !fits && count < steps.size() && guesses < mostGuesses; ++guesses) {
     int64_t freed = steps.getFreedBytes(count++);
     while (count < steps.size() && steps.getFreedBytes(count) - freed < missing)
       ++count;
-    if (failed(tryCount(count, fit, fits)))
+    if (failed(tryCount(count, fits)))
       return failure();
   }
   return success();
 }
 
 /// Halves the remaining range of numbers of steps: where steps free much less than is missing, this ends sooner.
-LogicalResult StepFitting::halveCounts(FittedSchedule &fit, bool &fits) {
+LogicalResult StepFitting::halveCounts(bool &fits) {
   if (count >= steps.size())
     return success();
   size_t low = count, high = steps.size();
-  if (failed(tryCount(high, fit, fits)))
+  if (failed(tryCount(high, fits)))
     return failure();
   while (fits && high - low > std::max<size_t>(1, steps.size() / kStepShare)) {
     size_t middle = low + (high - low) / 2;
     bool fitsThere = false;
-    if (failed(tryCount(middle, fit, fitsThere)))
+    if (failed(tryCount(middle, fitsThere)))
       return failure();
     (fitsThere ? high : low) = middle;
   }
@@ -133,7 +135,7 @@ LogicalResult StepFitting::halveCounts(FittedSchedule &fit, bool &fits) {
 }
 
 /// Tries the steps that recompute parts only: blocks that are recomputed at once may need more memory than their parts.
-LogicalResult StepFitting::tryParts(FittedSchedule &fit) {
+LogicalResult StepFitting::tryParts() {
   if (!tried.insert(steps.countParts()).second)
     return success();
   Schedule parts;
@@ -144,13 +146,13 @@ LogicalResult StepFitting::tryParts(FittedSchedule &fit) {
   return success();
 }
 
-LogicalResult StepFitting::run(FittedSchedule &fit) {
+LogicalResult StepFitting::run() {
   bool fits = false;
-  if (failed(guessCount(fit, fits)))
+  if (failed(guessCount(fits)))
     return failure();
-  if (!fits && failed(halveCounts(fit, fits)))
+  if (!fits && failed(halveCounts(fits)))
     return failure();
-  return fits ? success() : tryParts(fit);
+  return fits ? success() : tryParts();
 }
 
 /// Tries the ways to make a plan smaller, and keeps the best schedule in `fit`: of those that fit the one whose step is
@@ -158,25 +160,22 @@ LogicalResult StepFitting::run(FittedSchedule &fit) {
 class Fitting {
 public:
   Fitting(ModuleOp planned, const PlanChoice &choice, FittedSchedule &fit)
-      : planned(planned), choice(choice), limit(choice.getMemoryLimit()), fit(fit),
-        costs(choice.cluster, choice.profile.get(), train::getPrecision(planned).str()) {}
+      : planned(planned), choice(choice), limit(choice.getMemoryLimit()), fit(fit) {}
 
   LogicalResult run(bool wantsLeast, int64_t expectedExcess);
 
 private:
   bool fits(const FittedSchedule &its) const { return its.schedule.module && its.schedule.bytes <= limit; }
   /// Keeps `other` where it is better than the schedule in `fit`.
-  void keepBetter(FittedSchedule other);
+  void keepBetter(FittedSchedule other, const CostModel &costs);
 
   ModuleOp planned;
   const PlanChoice &choice;
   int64_t limit;
   FittedSchedule &fit;
-  CostModel costs;
 };
 
-void Fitting::keepBetter(FittedSchedule other) {
-  other.excessBytes = fit.excessBytes;
+void Fitting::keepBetter(FittedSchedule other, const CostModel &costs) {
   if (fits(fit) && fits(other)) {
     auto getSeconds = [&](const FittedSchedule &its) { return predictStep(*its.schedule.module, costs).seconds; };
     if (getSeconds(other) < getSeconds(fit))
@@ -200,26 +199,30 @@ LogicalResult Fitting::run(bool wantsLeast, int64_t expectedExcess) {
   }
   auto mayTry = [&](const StepFitting &steps) { return wantsLeast || steps.mayFit(); };
   if (!planned->hasAttr(plan::kPrefetchBytesAttr)) {
-    StepFitting steps(OwningOpRef<ModuleOp>(planned.clone()), choice, /*hasDroppedPrefetch=*/false, missing);
-    return mayTry(steps) ? steps.run(fit) : success();
+    StepFitting steps(OwningOpRef<ModuleOp>(planned.clone()), choice, /*hasDroppedPrefetch=*/false, missing, fit);
+    return mayTry(steps) ? steps.run() : success();
   }
   // Second, the plan without weights that are gathered ahead: then operators wait for their weights.
   OwningOpRef<ModuleOp> copy(planned.clone());
   copy.get()->removeAttr(plan::kPrefetchBytesAttr);
-  StepFitting without(std::move(copy), choice, /*hasDroppedPrefetch=*/true, missing);
-  if (!isSureToExceed && failed(without.tryNone(fit)))
+  StepFitting without(std::move(copy), choice, /*hasDroppedPrefetch=*/true, missing, fit);
+  if (!isSureToExceed && failed(without.tryNone()))
     return failure();
   // Third, few segments recomputed and weights gathered ahead: arithmetic may take less time than such waiting. Where
   // collectives do not overlap, operators wait anyway.
-  StepFitting with(OwningOpRef<ModuleOp>(planned.clone()), choice, /*hasDroppedPrefetch=*/false, missing);
-  if (costs.overlapsCollectives() && mayTry(with)) {
+  CostModel costs(choice.cluster, choice.profile.get(), train::getPrecision(planned).str());
+  if (costs.overlapsCollectives()) {
     FittedSchedule kept;
-    if (failed(with.run(kept)))
-      return failure();
-    keepBetter(std::move(kept));
+    kept.excessBytes = fit.excessBytes;
+    StepFitting with(OwningOpRef<ModuleOp>(planned.clone()), choice, /*hasDroppedPrefetch=*/false, missing, kept);
+    if (mayTry(with)) {
+      if (failed(with.run()))
+        return failure();
+      keepBetter(std::move(kept), costs);
+    }
   }
   // Last, both.
-  return fits(fit) || !mayTry(without) ? success() : without.run(fit);
+  return fits(fit) || !mayTry(without) ? success() : without.run();
 }
 
 } // namespace

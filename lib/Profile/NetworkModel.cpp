@@ -177,8 +177,8 @@ double NetworkModel::getTreeSeconds(const CollectiveWork &work, const Levels &le
   return addPipelined(latency, transfer);
 }
 
-/// The switches of full hosts add what their devices hold, and a tree joins the hosts. The rate counts as that of a
-/// ring which takes as long, so that it may exceed the link's.
+/// The switches of full hosts add what their devices hold, and a tree joins the hosts. `inSwitchEfficiency` is a share
+/// of a ring's rate, so the bytes within a host are those of a ring.
 double NetworkModel::getInSwitchSeconds(const CollectiveWork &work, const Levels &levels) {
   double latency = kLaunchSeconds, transfer = 0;
   for (const Level &level : levels) {

@@ -61,8 +61,8 @@ struct LinkTier {
   /// The shares of the rate that large collectives reach: those of groups that fill a run of the tier, and those of
   /// smaller groups (absent: the same).
   std::optional<double> efficiency = std::nullopt, partialEfficiency = std::nullopt;
-  /// The share that all-reduces reach which the switches compute. They move fewer bytes than a ring; the share is that
-  /// of a ring that would take as long, so it may exceed 1. Absent where switches do not reduce.
+  /// The share of the rate at which a ring would have to run to be as fast as an all-reduce that the switches compute.
+  /// It may exceed 1, because switches move fewer bytes than a ring. Absent where switches do not reduce.
   std::optional<double> inSwitchEfficiency = std::nullopt;
 };
 

@@ -146,8 +146,8 @@ void addLate(Block &block, int64_t window) {
   }
 }
 
-/// Moves reductions over ranks, and the sums that kernels add up for them, up to behind the last of their operands.
-/// What the text has between is other work, such as the gradient of a weight: it then overlaps with the reduction.
+/// Moves reductions over ranks, and sums that kernels add up, up to right behind the last of their operands. Work that
+/// stood between, such as the gradient of a weight, then overlaps with the reduction.
 void reduceEarly(Block &block) {
   for (Operation &op : llvm::make_early_inc_range(block)) {
     auto sum = dyn_cast<train::AccumulateOp>(op);

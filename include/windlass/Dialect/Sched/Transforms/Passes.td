@@ -27,11 +27,12 @@ def FuseElementwise : Pass<"sched-fuse-elementwise", "::windlass::sched::Program
 def OverlapCollectives : Pass<"sched-overlap-collectives", "::windlass::sched::ProgramOp"> {
   let summary = "Begins reductions and gathers of weights early, and adds scattered gradients after later scatters begin";
   let description = [{
-    Afterwards a reduction over ranks stands behind the last of its operands, so that it overlaps with the work that
-    stood between, such as the gradient of a weight; so does a sum of terms that kernels add up. A gather of a weight stands as early as the bytes of all weights that are gathered and not yet used stay
-    within `plan.prefetch_bytes`, so that it runs beside the operators before its use; without that attribute or with 0
-    it stays where it is used. A gather that needs a copy to put its blocks in order stays too. The result of a scatter
-    in `@backward` is added to its gradient behind the start of the first later scatter with which `plan.prefetch_bytes`
+    Afterwards a reduction over ranks stands right behind the last of its operands, and so does a sum of terms that
+    kernels add up: work that stood between, such as the gradient of a weight, then overlaps with the reduction. A
+    gather of a weight stands as early as the bytes of all weights that are gathered and not yet used stay within
+    `plan.prefetch_bytes`, so that it runs beside the operators before its use; without that attribute or with 0 it
+    stays where it is used. A gather that needs a copy to put its blocks in order stays too. The result of a scatter in
+    `@backward` is added to its gradient behind the start of the first later scatter with which `plan.prefetch_bytes`
     bytes or more have begun since; where there is none, at the end. Without that attribute or with 0 the result is
     added where it is scattered. Operations that move take the `plan.repeat` of their new place. The attribute is
     dropped.
