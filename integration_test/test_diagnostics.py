@@ -91,7 +91,7 @@ class DiagnosticsTest(common.Case):
         self.meet('WL0311', 'plan', model, '--cluster', 'cpu:2', '--costs', text)
         self.meet('WL0306', 'emit', model, '--cluster', 'cpu:1', '--precision', 'bf16', '-o', missing)
         self.meet('WL0309', 'plan', model, '--verify', plan)
-        self.meet('WL0310', 'plan', model, '--cluster', 'h200:8', '--strategy', 'auto', '--max-gap', 0)
+        self.meet('WL0310', 'plan', model, '--cluster', 'h200:8', '--strategy', 'auto', '--max-ratio', 1)
 
         train = ('train', model, '--bytes', '--steps', 2, '-o', self.folder / 'run', '--data')
         self.meet('WL0501', *train, data, env={'PATH': str(missing)})

@@ -18,7 +18,8 @@ struct PlanFlags {
   CommonFlags common;
   CompileFlags compile;
   std::string output, onnxOutput, problemOutput, start, verified;
-  double mostGap = 1;
+  /// The most that --max-ratio allows.
+  std::optional<double> mostRatio;
 
   void declare(Flags &flags);
   /// Finds flags that do not go together; returns an exit code.
@@ -44,12 +45,13 @@ void PlanFlags::declare(Flags &flags) {
                    "(default 200000000)",
                    compile.choice.searchWork, 1, int64_t(1) << 60);
   flags.addText("start", "PLAN", "an older plan of the model, which the search begins with", start);
-  flags.add("max-gap", "X",
-            "exit code 5 where the plan's cost in the search's model is above its lower bound by more than this "
-            "fraction of it, or has no bound",
+  flags.add("max-ratio", "X",
+            "exit code 5 where the simulated step is longer than X times its lower bound, or has no bound",
             [this](llvm::StringRef text) -> std::string {
-              if (text.getAsDouble(mostGap) || !(mostGap >= 0 && mostGap <= 1))
-                return "--max-gap takes a number from 0 to 1, not '" + text.str() + "'";
+              double most = 0;
+              if (text.getAsDouble(most) || !(most >= 1 && most <= 1e9))
+                return "--max-ratio takes a number from 1 to 1e9, not '" + text.str() + "'";
+              mostRatio = most;
               return "";
             });
   flags.addText("verify", "PLAN",
@@ -60,7 +62,7 @@ void PlanFlags::declare(Flags &flags) {
 int PlanFlags::check(Console &console, const Flags &given) const {
   if (!problemOutput.empty() && compile.choice.strategy != "auto")
     return console.fail(Code::usage, "--dump-problem needs --strategy auto: a named strategy solves none");
-  for (llvm::StringRef flag : {"max-gap", "start", "threads", "work-limit"})
+  for (llvm::StringRef flag : {"max-ratio", "start", "threads", "work-limit"})
     if (given.isGiven(flag) && compile.choice.strategy != "auto")
       return console.fail(Code::usage, "--" + flag.str() + " needs --strategy auto: a named strategy is not searched");
   if (compile.cluster.empty())
@@ -90,18 +92,18 @@ static int writeFiles(Console &console, const PlanFlags &flags, const Compilatio
   return kDone;
 }
 
-/// Compares what the search left open with --max-gap; returns an exit code.
-static int checkGap(Console &console, const std::optional<SearchSummary> &search, double mostGap) {
-  if (!search || search->getGap() <= mostGap)
+/// Compares the step and its lower bound with --max-ratio; returns an exit code.
+static int checkRatio(Console &console, const std::optional<SearchSummary> &search, std::optional<double> most) {
+  if (!search || !most)
     return kDone;
-  std::string is = llvm::formatv("but --max-gap is {0:e2}; give a ", mostGap);
-  if (!search->boundNanoseconds)
-    return console.fail(Code::gap, "the model's cost of the plan has no lower bound, " + is + "higher --memory-limit");
-  return console.fail(
-      Code::gap,
-      llvm::formatv("the model's cost of the plan is {0:e2} of itself above its lower bound, ", search->getGap())
-              .str() +
-          is + "larger --work-limit");
+  std::string is = llvm::formatv("but --max-ratio is {0:f4}; give a ", *most);
+  std::optional<double> ratio = search->getStepOverBound();
+  if (!ratio)
+    return console.fail(Code::ratio, "the step has no lower bound, " + is + "higher --memory-limit");
+  if (*ratio <= *most)
+    return kDone;
+  return console.fail(Code::ratio, llvm::formatv("the step is {0:f4} times its lower bound, ", *ratio).str() + is +
+                                       "larger --work-limit");
 }
 
 int windlass::runPlan(Console &console, const std::vector<std::string> &words) {
@@ -133,7 +135,7 @@ int windlass::runPlan(Console &console, const std::vector<std::string> &words) {
                                          (code = console.codeOf(compilation.exportOnnx(annotated))))) ||
       (code = writeFiles(console, planFlags, compilation, annotated)))
     return code;
-  // The report is printed whatever the gap is.
+  // The report is printed whatever the ratio is.
   if (common.json || !common.quiet) {
     PlanReport report = describePlan(compilation, model, planFlags.compile.settings, planFlags.compile.choice);
     if (common.json)
@@ -143,5 +145,5 @@ int windlass::runPlan(Console &console, const std::vector<std::string> &words) {
     if (!common.json && !planFlags.output.empty())
       llvm::outs() << "plan       " << planFlags.output << "\n";
   }
-  return checkGap(console, compilation.getSearch(), planFlags.mostGap);
+  return checkRatio(console, compilation.getSearch(), planFlags.mostRatio);
 }

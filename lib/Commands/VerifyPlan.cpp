@@ -48,16 +48,18 @@ int windlass::verifyPlan(Console &console, const std::string &model, const std::
     });
     llvm::outs() << "\n";
   } else if (!common.quiet) {
-    llvm::outs() << "verified   " << planFile << ", " << certificatePath << "\n"
-                 << "plan       legal, and as the model, the cluster and the settings need it\n"
-                 << llvm::formatv("cost       {0} ns by the search's model\n", claims.costNanoseconds)
-                 << (claims.boundNanoseconds
-                         ? llvm::formatv("bound      {0} ns, a lower bound of the model's cost, proven in integers\n",
-                                         *claims.boundNanoseconds)
-                               .str()
-                         : "bound      none claimed\n")
-                 << llvm::formatv("memory     {0} bytes per device, of which at most {1} live at one time\n",
-                                  claims.arenaBytes, claims.peakBytes);
+    llvm::outs()
+        << "verified   " << planFile << ", " << certificatePath << "\n"
+        << "plan       legal, and as the model, the cluster and the settings need it\n"
+        << llvm::formatv("cost       {0} ns by the search's model\n", claims.costNanoseconds)
+        << (claims.boundNanoseconds
+                ? llvm::formatv(
+                      "bound      {0} ns, a lower bound of the steps of all searched plans, proven in integers\n",
+                      *claims.boundNanoseconds)
+                      .str()
+                : "bound      none claimed\n")
+        << llvm::formatv("memory     {0} bytes per device, of which at most {1} live at one time\n", claims.arenaBytes,
+                         claims.peakBytes);
   }
   return kDone;
 }

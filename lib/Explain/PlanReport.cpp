@@ -160,14 +160,16 @@ std::string repeatsText(const StepWork &work, int64_t devices) {
              : llvm::formatv("repeats    {0} devices repeat the work of {1}\n", devices, distinct).str();
 }
 
-/// Returns a line that says how good the plan is by the search's model.
+/// Returns a line that says how near the plan is to the best one.
 std::string searchText(const SearchSummary &search, int64_t limit) {
   std::string text = llvm::formatv("search     {0:f2} s, {1} mesh{2}; ", search.searchSeconds, search.meshes,
                                    search.meshes == 1 ? "" : "es");
   if (!search.boundNanoseconds)
-    return text + "no lower bound of the model's cost: no plan that its rows of memory admit fits into " +
+    return text + "no lower bound of the step: no plan that the model's rows of memory admit fits into " +
            mebibytes(limit) + "\n";
-  return text + llvm::formatv("the model's cost is within {0:f2} % of its lower bound\n", 100 * search.getGap()).str();
+  std::optional<double> ratio = search.getStepOverBound();
+  return text + (ratio ? llvm::formatv("the step is {0:f3} times its lower bound\n", *ratio).str()
+                       : "the lower bound of the step is 0\n");
 }
 
 /// Returns the costs in the search's model, which do not add up to the time of a step, so that they are printed on
@@ -176,7 +178,8 @@ std::string modelText(const SearchSummary &search) {
   std::string text = "cost       " + secondsText(search.costNanoseconds / 1e9) +
                      " by the search's model, which adds up operators one by one and is no time of a step\n";
   if (search.boundNanoseconds)
-    text += "bound      " + secondsText(*search.boundNanoseconds / 1e9) + ", a lower bound of the model's cost\n" +
+    text += "bound      " + secondsText(*search.boundNanoseconds / 1e9) +
+            ", a lower bound of the steps of all searched plans\n" +
             "price      another GiB per device lowers that bound by " + secondsText(search.nanosecondsPerGib / 1e9) +
             " at most\n";
   return text + namedText(search);
@@ -315,7 +318,7 @@ static void writeSearch(llvm::json::OStream &json, const SearchSummary *found) {
   bool isBounded = found && found->boundNanoseconds;
   json.attribute("cost_seconds", found ? Optional(found->costNanoseconds / 1e9) : Optional());
   json.attribute("bound_seconds", isBounded ? Optional(*found->boundNanoseconds / 1e9) : Optional());
-  json.attribute("gap", isBounded ? Optional(found->getGap()) : Optional());
+  json.attribute("step_over_bound", found ? found->getStepOverBound() : Optional());
   json.attribute("seconds_per_gib", isBounded ? Optional(found->nanosecondsPerGib / 1e9) : Optional());
   json.attribute("search_seconds", found ? Optional(found->searchSeconds) : Optional());
   if (found)

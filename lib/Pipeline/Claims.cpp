@@ -46,16 +46,27 @@ static double getMemoryPrice(const search::Problem &problem, const search::Certi
 void windlass::certify(const std::vector<planner::SearchedMesh> &meshes, const plan::StrategyChoice &chosen,
                        int threads, SearchSummary &search) {
   std::vector<search::NamedCertificate> certificates(meshes.size());
+  int64_t target = search::kForbidden;
+  auto certify = [&](int k) {
+    certificates[k] = {getMeshName(meshes[k].choice), search::certify(meshes[k].problem, target, kCertifyWork)};
+  };
+  // The least bound of all meshes is claimed, so no mesh needs a better one than that of the chosen mesh.
+  auto isChosen = [&](const planner::SearchedMesh &mesh) { return getMeshName(mesh.choice) == getMeshName(chosen); };
+  auto own = static_cast<int>(llvm::find_if(meshes, isChosen) - meshes.begin());
+  certify(own);
+  target = certificates[own].certificate.bound;
   runTasks(threads, static_cast<int>(meshes.size()), [&](int k) {
-    certificates[k] = {getMeshName(meshes[k].choice),
-                       search::certify(meshes[k].problem, search.costNanoseconds, kCertifyWork)};
+    if (k != own)
+      certify(k);
   });
-  search.boundNanoseconds = search.costNanoseconds;
+  search.nanosecondsPerGib = getMemoryPrice(meshes[own].problem, certificates[own].certificate);
+  search.boundNanoseconds = search::kForbidden;
   for (const search::NamedCertificate &its : certificates)
     search.boundNanoseconds = std::min(*search.boundNanoseconds, its.certificate.bound);
-  for (auto [mesh, its] : llvm::zip_equal(meshes, certificates))
-    if (its.name == getMeshName(chosen))
-      search.nanosecondsPerGib = getMemoryPrice(mesh.problem, its.certificate);
+  if (search.boundNanoseconds == search::kForbidden) {
+    search.boundNanoseconds.reset();
+    certificates.clear();
+  }
   search.certificate = search::printCertificates(certificates);
 }
 
@@ -172,7 +183,7 @@ LogicalResult ClaimsCheck::checkBound(llvm::StringRef certificate) {
     return fail("the certificate is of " + std::to_string(read->size()) + " meshes, but " +
                 (claims.boundNanoseconds ? std::to_string(meshes.size()) + " can be chosen"
                                          : std::string("the plan claims no bound")));
-  int64_t bound = cost;
+  int64_t bound = search::kForbidden;
   for (auto [its, mesh] : llvm::zip_equal(*read, meshes)) {
     if (its.name != getMeshName(mesh.choice))
       return fail("the certificate has " + describe(its.name) + " where " + describe(getMeshName(mesh.choice)) +

@@ -262,6 +262,7 @@ FailureOr<FoundPlan> windlass::searchPlan(ModuleOp module, const PlanChoice &cho
     return emitError(context, Code::internal) << "the plan is none that the search knows";
   summary.problem = (*plans)->getProblem(chosen, recomputeParts, getSearchedMemory(choice));
   summary.costNanoseconds = *cost;
+  summary.stepSeconds = predictStep(*best.schedule.module, costs).seconds;
   if (isBounded)
     certify((*plans)->getProblems(getSearchedMemory(choice)), chosen, limits.threads, summary);
   else

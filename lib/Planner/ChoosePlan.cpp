@@ -134,7 +134,7 @@ void PlanSearch::setBesideBytes(llvm::function_ref<int64_t(const plan::StrategyC
 std::vector<SearchedMesh> PlanSearch::getProblems(int64_t memoryBytes) const {
   std::vector<SearchedMesh> problems;
   for (const std::unique_ptr<MeshSearch> &mesh : meshes)
-    problems.push_back({mesh->getChoice(), mesh->buildWithRecomputeChoice(memoryBytes)});
+    problems.push_back({mesh->getChoice(), mesh->buildBound(memoryBytes)});
   return problems;
 }
 
@@ -282,6 +282,11 @@ plan::StrategyChoice planner::readChoice(ModuleOp module) {
 std::optional<int64_t> PlanSearch::evaluate(ModuleOp planned, const plan::StrategyChoice &choice) const {
   MeshSearch *mesh = findMesh(choice);
   return mesh ? evaluateOn(mesh->getBuilder(), *groups, choice, Counterparts(module, planned)) : std::nullopt;
+}
+
+std::optional<int64_t> PlanSearch::evaluateLeast(ModuleOp planned, const plan::StrategyChoice &choice) const {
+  MeshSearch *mesh = findMesh(choice);
+  return mesh ? evaluateLeastOn(mesh->getBuilder(), *groups, choice, Counterparts(module, planned)) : std::nullopt;
 }
 
 std::optional<int64_t> planner::evaluatePlan(ModuleOp module, const plan::StrategyChoice &choice,

@@ -184,7 +184,7 @@ void Labels::makeOperatorLabels(unsigned group) {
     for (auto [value, layout] : llvm::zip_equal(op->getResults(), label.results))
       bytes += static_cast<double>(getTensorBytes(layout.getLocalType(typeOf(value), mesh)));
     if (!plan::Recomputation::isFree(op) && !plan::Recomputation::isView(op)) {
-      OperatorWork work;
+      OperatorWork &work = label.work;
       work.flops = whole.flops / static_cast<double>(parts);
       work.bytes = wholeBytes > 0 ? whole.bytes * bytes / wholeBytes : 0;
       work.isNarrow = isNarrowContraction(op);

@@ -15,6 +15,8 @@ struct OperatorLabel {
   plan::StrategyAttr strategy;
   llvm::SmallVector<plan::LayoutAttr, 4> operands;
   llvm::SmallVector<plan::LayoutAttr, 2> results;
+  /// The work of one execution on a rank; none for operators that cost nothing.
+  OperatorWork work;
   /// The time of one execution, including the communication of a split inner reduction.
   int64_t picoseconds = 0;
 };

@@ -10,6 +10,9 @@ static constexpr int64_t kWorthRecompute = 100;
 /// Meshes whose plans cost more than the best one by at least 1 / `kWorthTrying` of it are not searched to the end: no
 /// schedule makes up for that.
 static constexpr int64_t kWorthTrying = 50;
+/// Rows count up to 1 / `kRowSlack` more than a schedule takes, so the bound of all steps counts with that much memory
+/// besides.
+static constexpr int64_t kRowSlack = 32;
 /// The share 1 / `kQuickShare` of the work is spent before anything is known of other meshes.
 static constexpr int64_t kQuickShare = 20;
 
@@ -62,6 +65,39 @@ std::optional<int64_t> planner::evaluateOn(RangeProblem &problem, const Groups &
   return solution ? std::optional(search::evaluate(built, *solution).cost) : std::nullopt;
 }
 
+/// Gives labels to the nodes behind those of `solution`, each of which has one label that its neighbours before it
+/// allow.
+static void followLinks(const search::Problem &problem, search::Solution &solution) {
+  auto known = static_cast<int32_t>(solution.size());
+  solution.resize(problem.nodes.size(), 0);
+  std::vector<std::vector<bool>> allowed(problem.nodes.size());
+  for (int32_t node = known; node < static_cast<int32_t>(problem.nodes.size()); ++node)
+    allowed[node].resize(problem.nodes[node].costs.size(), true);
+  for (const search::Edge &edge : problem.edges) {
+    int32_t node = std::max(edge.from, edge.to), other = std::min(edge.from, edge.to);
+    if (node < known || other >= known)
+      continue;
+    const std::vector<int64_t> &table = problem.tables[edge.table];
+    size_t columns = problem.nodes[edge.to].costs.size();
+    for (size_t label = 0; label < allowed[node].size(); ++label) {
+      size_t row = edge.from == node ? label : solution[other], column = edge.from == node ? solution[other] : label;
+      allowed[node][label] = allowed[node][label] && table[row * columns + column] < search::kForbidden;
+    }
+  }
+  for (int32_t node = known; node < static_cast<int32_t>(problem.nodes.size()); ++node)
+    solution[node] = static_cast<int32_t>(llvm::find(allowed[node], true) - allowed[node].begin());
+}
+
+std::optional<int64_t> planner::evaluateLeastOn(RangeProblem &problem, const Groups &groups,
+                                                const plan::StrategyChoice &choice, const Counterparts &planned) {
+  search::Problem built = problem.buildBoundWithRecompute(countChosenRecompute(groups, planned));
+  std::optional<search::Solution> solution = encodeAlike(problem, groups, choice, planned);
+  if (!solution)
+    return std::nullopt;
+  followLinks(built, *solution);
+  return search::evaluate(built, *solution).cost;
+}
+
 /// Solves a problem, at first with a small part of the work: most meshes are worse than the best one by more than the
 /// gap that is open then.
 static search::SolveResult solveOrGiveUp(const search::Problem &problem, const SearchLimits &limits, int64_t best) {
@@ -99,9 +135,10 @@ const search::Problem &MeshSearch::getProblem(int parts, int64_t memoryBytes) {
   return problems[parts];
 }
 
-search::Problem MeshSearch::buildWithRecomputeChoice(int64_t memoryBytes) {
-  search::Problem problem = builder.buildWithRecomputeChoice();
-  llvm::fill(problem.capacity, std::max<int64_t>(memoryBytes - besideBytes, 0));
+search::Problem MeshSearch::buildBound(int64_t memoryBytes) {
+  search::Problem problem = builder.buildBound();
+  int64_t bytes = std::max<int64_t>(memoryBytes - besideBytes, 0);
+  llvm::fill(problem.capacity, bytes + bytes / kRowSlack);
   return problem;
 }
 

@@ -33,13 +33,13 @@ int64_t ParameterCosts::getGatheredBytes(const ParameterLabel &label) const {
   return label.shardsCompute() ? getBytes(label.read, traits.computeType) : 0;
 }
 
-int64_t ParameterCosts::getUpdateCost(plan::LayoutAttr master) const {
+OperatorWork ParameterCosts::getUpdateWork(plan::LayoutAttr master) const {
   OperatorWork update;
   update.family = traits.states > 1 ? "adamw" : "sgd";
   update.bytes = static_cast<double>(getBytes(master, traits.type) * (3 + 2 * traits.states));
   if (traits.computeType != traits.type)
     update.bytes += static_cast<double>(getBytes(master, traits.computeType));
-  return toCost(1, costs.getPicoseconds(update));
+  return update;
 }
 
 ParameterTimes ParameterCosts::getTimes(const ParameterLabel &label) const {
@@ -50,7 +50,7 @@ ParameterTimes ParameterCosts::getTimes(const ParameterLabel &label) const {
   int64_t gradientBytes = getBytes(label.read, traits.type), weightBytes = getBytes(label.read, traits.computeType);
   int64_t gradient = reshards.getGatherCost(dataAxes, static_cast<double>(gradientBytes)),
           weight = reshards.getGatherCost(dataAxes, static_cast<double>(weightBytes));
-  times.exposed = getUpdateCost(label.copies.master);
+  times.exposed = toCost(1, costs.getPicoseconds(getUpdateWork(label.copies.master)));
   // The gradient of the last micro-batch is brought to the layout of the master; those before it are brought to the
   // layout in which the gradient is sharded.
   times.collectives[WindowKind::lastBackward] =
@@ -67,6 +67,57 @@ ParameterTimes ParameterCosts::getTimes(const ParameterLabel &label) const {
     times.collectives[WindowKind::backward] += toCost(before * traits.backwardReads, weight);
     times.collectives[WindowKind::lastBackward] += toCost(traits.backwardReads, weight);
   }
+  return times;
+}
+
+int64_t ParameterCosts::getLeastReduction(const char *kind, int64_t bytes) const {
+  // Operators that no axis of the batch or the model splits leave nothing to sum up over it; where one does, its sums
+  // may be reduced with those of the replicas.
+  SmallVector<StringAttr> replicas, others;
+  for (plan::AxisAttr axis : mesh.getAxes())
+    (axis.getRole() == plan::AxisRole::replica ? replicas : others).push_back(axis.getName());
+  if (replicas.empty())
+    return 0;
+  int64_t least = INT64_MAX;
+  for (unsigned mask = 0; mask < 1u << others.size(); ++mask) {
+    SmallVector<StringAttr> axes;
+    for (plan::AxisAttr axis : mesh.getAxes()) {
+      auto other = llvm::find(others, axis.getName());
+      if (other == others.end() || (mask >> (other - others.begin()) & 1))
+        axes.push_back(axis.getName());
+    }
+    least = std::min(
+        least, costs.getLeastPicoseconds(CollectiveWork{kind, plan::getGroup(mesh, axes), static_cast<double>(bytes)},
+                                         static_cast<double>(counts.mostBytes)));
+  }
+  return least / 1000;
+}
+
+LeastParameterTimes ParameterCosts::getLeastTimes(const ParameterLabel &label) const {
+  LeastParameterTimes times;
+  if (!traits.isTrainable)
+    return times;
+  int64_t gradientBytes = getBytes(label.read, traits.type);
+  times.lastReduction = getLeastReduction(label.shardsMaster() ? "reduce_scatter" : "all_reduce", gradientBytes);
+  int64_t before = counts.accumulationSteps - 1;
+  if (label.shardsGradient())
+    times.reductionsBefore = before * getLeastReduction("reduce_scatter", gradientBytes);
+  auto weightBytes = static_cast<double>(getBytes(label.read, traits.computeType));
+  int64_t gather =
+      costs.getLeastPicoseconds(CollectiveWork{"all_gather", plan::getGroup(mesh, mesh.getDataAxes()), weightBytes},
+                                static_cast<double>(counts.mostBytes));
+  // Several reads of one pass may share a gather.
+  int64_t passes = (traits.forwardReads > 0) + (traits.backwardReads > 0);
+  if (label.shardsCompute())
+    times.gathers = counts.accumulationSteps * passes * (gather / 1000);
+  if (label.copies.compute != label.copies.master)
+    times.updateGather = gather / 1000;
+  times.update = costs.getLeastPicoseconds(getUpdateWork(label.copies.master), /*hasLaunch=*/false) / 1000;
+  OperatorWork squares;
+  squares.family = "square_sum";
+  squares.bytes = static_cast<double>(std::min(getBytes(plan::dropUnreduced(label.copies.gradient), traits.type),
+                                               getBytes(label.copies.master, traits.type)));
+  times.squares = costs.getLeastPicoseconds(squares, /*hasLaunch=*/false) / 1000;
   return times;
 }
 

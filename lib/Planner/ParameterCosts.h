@@ -47,6 +47,8 @@ struct StepCounts {
   int64_t accumulationSteps = 1;
   /// The bytes of gradients on a rank that one all-reduce takes together.
   int64_t bucketBytes = 0;
+  /// The most bytes that any collective of parameters or gradients takes together.
+  int64_t mostBytes = 0;
 };
 
 /// The time of a step's update of a parameter and of the collectives of its copies, in nanoseconds.
@@ -55,6 +57,18 @@ struct ParameterTimes {
   int64_t exposed = 0;
   /// The time that communicators may carry beside the operators of a window.
   std::map<WindowKind, int64_t> collectives;
+};
+
+/// Lower bounds of the same, in nanoseconds of a step, whatever collectives are put together.
+struct LeastParameterTimes {
+  /// The reduction of the last micro-batch's gradient, and those of the ones before.
+  int64_t lastReduction = 0, reductionsBefore = 0;
+  /// The gathers of the forward and backward passes.
+  int64_t gathers = 0;
+  /// The sum of the gradient's squares, and the rest of the update.
+  int64_t squares = 0, update = 0;
+  /// The gather after the update.
+  int64_t updateGather = 0;
 };
 
 /// The costs and bytes of one parameter on a mesh, by its label. Copies may be in any memory; times are those of
@@ -77,6 +91,7 @@ public:
   /// and of the update, which reads gradient, weight and state, writes the latter two, and writes the weight in the
   /// compute type too where that differs.
   ParameterTimes getTimes(const ParameterLabel &label) const;
+  LeastParameterTimes getLeastTimes(const ParameterLabel &label) const;
 
   /// Returns the nanoseconds of a step in which each micro-batch brings `count` gradients of the layout `made` to the
   /// copy in which the label accumulates them; search::kForbidden where no reshard leads there.
@@ -87,8 +102,10 @@ public:
 
 private:
   int64_t getBytes(plan::LayoutAttr layout, mlir::RankedTensorType type) const;
-  /// Returns the nanoseconds of the update.
-  int64_t getUpdateCost(plan::LayoutAttr master) const;
+  OperatorWork getUpdateWork(plan::LayoutAttr master) const;
+  /// Returns the least nanoseconds of a collective of gradients, over the data-parallel ranks that surely take part and
+  /// maybe over further axes at once.
+  int64_t getLeastReduction(const char *kind, int64_t bytes) const;
 
   ParameterTraits traits;
   Reshards &reshards;

@@ -13,6 +13,7 @@ using namespace windlass::planner;
 void ProblemBuilder::begin(int32_t rows, int64_t loads) {
   problem = {};
   wantedTables.clear();
+  carriedEdges.clear();
   memoryRows = std::max(rows, 1);
   for (const Memory &memory : setting.memories)
     problem.capacity.insert(problem.capacity.end(), memoryRows, memory.budgetBytes);
@@ -29,6 +30,11 @@ int32_t ProblemBuilder::addNode(std::vector<int64_t> costs) {
 void ProblemBuilder::addCost(int32_t node, size_t label, int64_t cost) {
   int64_t &own = problem.nodes[node].costs[label];
   own = search::addCosts(own, cost);
+}
+
+void ProblemBuilder::addCosts(int32_t node, const std::vector<int64_t> &costs) {
+  for (auto [label, cost] : llvm::enumerate(costs))
+    addCost(node, label, cost);
 }
 
 void ProblemBuilder::addLoad(int32_t node, int32_t stream, std::vector<int64_t> load) {
@@ -114,6 +120,75 @@ void ProblemBuilder::fillTables() {
     }
   problem.edges = std::move(edges);
   wantedTables.clear();
+  for (const CarriedEdge &carried : carriedEdges)
+    addCarried(carried);
+}
+
+void ProblemBuilder::addEdgeLoad(int32_t from, int32_t to, RankedTensorType type, std::vector<int32_t> rows,
+                                 PairCost cost) {
+  reshards.prepare(type);
+  carriedEdges.push_back({{from, to, 0}, std::move(rows), {type, std::move(cost)}});
+}
+
+/// Numbers `count` things so that two have the same number where `areEqual` holds; returns the number of each and, in
+/// `fronts`, the first thing of each number.
+static std::vector<size_t> classify(size_t count, llvm::function_ref<bool(size_t, size_t)> areEqual,
+                                    std::vector<size_t> &fronts) {
+  std::vector<size_t> numbers;
+  for (size_t i = 0; i < count; ++i) {
+    auto found = llvm::find_if(fronts, [&](size_t front) { return areEqual(front, i); });
+    numbers.push_back(found - fronts.begin());
+    if (found == fronts.end())
+      fronts.push_back(i);
+  }
+  return numbers;
+}
+
+/// The node between has a label for each pair of labels that cost differently.
+void ProblemBuilder::addCarried(const CarriedEdge &carried) {
+  int32_t from = carried.edge.from, to = carried.edge.to;
+  if (from == to) {
+    std::vector<int64_t> load;
+    for (size_t label = 0; label < countLabels(from); ++label)
+      load.push_back(carried.wanted.cost(label, label));
+    for (int32_t row : carried.rows)
+      addLoad(from, row, load);
+    return;
+  }
+  size_t labels = countLabels(from), others = countLabels(to);
+  std::vector<int64_t> table;
+  for (size_t i = 0; i < labels; ++i)
+    for (size_t j = 0; j < others; ++j)
+      table.push_back(carried.wanted.cost(i, j));
+  if (llvm::all_of(table, [](int64_t cost) { return cost == 0; }))
+    return;
+  std::vector<size_t> rowFronts, columnFronts;
+  auto at = [&](size_t i, size_t j) { return table[i * others + j]; };
+  std::vector<size_t> rowOf = classify(
+      labels,
+      [&](size_t a, size_t b) {
+        return std::equal(table.begin() + a * others, table.begin() + (a + 1) * others, table.begin() + b * others);
+      },
+      rowFronts);
+  std::vector<size_t> columnOf = classify(
+      others,
+      [&](size_t a, size_t b) {
+        for (size_t i : rowFronts)
+          if (at(i, a) != at(i, b))
+            return false;
+        return true;
+      },
+      columnFronts);
+  std::vector<int64_t> load;
+  for (size_t i : rowFronts)
+    for (size_t j : columnFronts)
+      load.push_back(at(i, j));
+  int32_t node = addNode(std::vector<int64_t>(load.size(), 0));
+  for (int32_t row : carried.rows)
+    addLoad(node, row, load);
+  size_t columns = columnFronts.size();
+  addLink(from, node, [&](size_t i, size_t k) { return rowOf[i] == k / columns; });
+  addLink(node, to, [&](size_t k, size_t j) { return columnOf[j] == k % columns; });
 }
 
 void ProblemBuilder::addLink(int32_t from, int32_t to, llvm::function_ref<bool(size_t, size_t)> belong) {

@@ -58,6 +58,8 @@ public:
   size_t countLabels(int32_t node) const { return problem.nodes[node].costs.size(); }
   /// Adds to the cost of a node's label.
   void addCost(int32_t node, size_t label, int64_t cost);
+  /// Adds to the costs of a node, one for each label.
+  void addCosts(int32_t node, const std::vector<int64_t> &costs);
   /// Adds to a node the load that each of its labels puts on a stream (`StepWindows::find`).
   void addLoad(int32_t node, int32_t stream, std::vector<int64_t> load);
   /// Adds to a node the time of work in the backward passes, one for each label.
@@ -71,6 +73,8 @@ public:
   /// Adds an edge whose costs are those of reshards of one type; an edge from a node to itself adds to the node's
   /// costs. `fillTables` calls `cost`, so everything that it refers to must live until then.
   void addEdge(int32_t from, int32_t to, mlir::RankedTensorType type, PairCost cost);
+  /// Adds an edge whose cost the streams `rows` carry (`StepWindows::find`), as a node between the two.
+  void addEdgeLoad(int32_t from, int32_t to, mlir::RankedTensorType type, std::vector<int32_t> rows, PairCost cost);
   /// Fills the tables of the edges, those of different types on threads side by side, and drops edges that cost
   /// nothing. Tables do not depend on what is recomputed: later problems take those of the first, which are most of the
   /// work of building. All problems therefore add the same edges in the same order before.
@@ -93,6 +97,14 @@ private:
     PairCost cost;
   };
   std::vector<WantedTable> wantedTables;
+  /// The edges whose costs streams carry.
+  struct CarriedEdge {
+    search::Edge edge;
+    std::vector<int32_t> rows;
+    WantedTable wanted;
+  };
+  std::vector<CarriedEdge> carriedEdges;
+  void addCarried(const CarriedEdge &carried);
   /// The tables of the first problem, in the order in which edges are added.
   std::vector<std::vector<int64_t>> knownTables;
 };

@@ -2,8 +2,9 @@
 #ifndef WINDLASS_LIB_PLANNER_RANGEPROBLEM_H
 #define WINDLASS_LIB_PLANNER_RANGEPROBLEM_H
 
+#include "ProblemBuilder.h"
 #include "ProblemNodes.h"
-#include "RecomputeChoice.h"
+#include "RecomputeClasses.h"
 
 namespace windlass::planner {
 
@@ -31,12 +32,15 @@ public:
   /// Builds the problem with the memory of a plan that recomputes nothing, but with the costs of the recomputed
   /// operators `counts`.
   search::Problem buildWithRecompute(const RecomputeCounts &counts);
-  /// Builds the problem that also chooses what is recomputed: it has a node for each class of blocks, whose labels are
-  /// the class's. No plan costs less than the Lagrangean bounds of this problem, whichever blocks of a class choose
-  /// which label: a Lagrangean is linear in the labels' shares, so it is least where all blocks choose one label, and
-  /// shares are of all blocks but one (`Lifetimes::getRunsByLabel`), which bounds from below how often an operator is
-  /// recomputed.
-  search::Problem buildWithRecomputeChoice();
+  /// Builds the problem whose solutions cost no more than the simulated step of the plan that they stand for
+  /// (`BoundPrices`). It also chooses what is recomputed: it has a node for each class of blocks, whose labels are the
+  /// class's. No step is shorter than the Lagrangean bounds of this problem, whichever blocks of a class choose which
+  /// label: a Lagrangean is linear in the labels' shares, so it is least where all blocks choose one label, and shares
+  /// are of all blocks but one (`Lifetimes::getRunsByLabel`), which bounds from below how often an operator is
+  /// recomputed. Nodes behind those of the other problems follow from the labels of their neighbours.
+  search::Problem buildBound();
+  /// Builds the same problem without that choice, for a plan that recomputes the operators `counts`.
+  search::Problem buildBoundWithRecompute(const RecomputeCounts &counts);
 
   /// Returns the choice of a solution of the problem that was built last.
   plan::StrategyChoice decode(const search::Solution &solution) const { return nodes.decode(solution); }
@@ -48,40 +52,12 @@ public:
   }
 
 private:
-  search::Problem build(const Lifetimes &lifetimes, const RecomputeCounts &counts, bool choosesRecompute);
-  /// Adds the operators, of which `counts` are recomputed.
-  void addOperators(const RecomputeCounts &counts);
-  void addParameters(const Lifetimes &lifetimes);
-  void addParameter(unsigned group, const Lifetimes &lifetimes);
-  /// Adds the values, the edges to their makers and readers, and the memory that they take, which depends on what is
-  /// recomputed where `choosesRecompute` holds.
-  void addValues(const Lifetimes &lifetimes, bool choosesRecompute);
-  void addBorder(const Lifetimes &lifetimes, bool choosesRecompute);
-  /// Adds the edges from parameters to their readers.
-  void addReads();
-  /// Adds the reshards of the function's arguments.
-  void addArguments();
-  /// Returns the pinned layout of a value; null where no pin fixes it.
-  plan::LayoutAttr getPinnedLayout(unsigned group, unsigned result) const;
-  /// Lists the layouts that a node of a value may have: `made` and all in which it is taken.
-  std::vector<plan::LayoutAttr> listLayouts(std::vector<plan::LayoutAttr> made, const Uses &uses) const;
-  /// Adds the node of values of `type` and returns it.
-  int32_t addValueNode(mlir::RankedTensorType type, ProblemNodes::ValueNode value, const Uses &uses);
-  /// Adds the node of a result, which may be its maker's, and the edges to its readers. Returns the node, and in
-  /// `bytes` the bytes of a value by the node's label.
-  int32_t addResult(unsigned group, unsigned result, std::vector<int64_t> &bytes);
-  /// Adds the edges to the readers of a value from its node, whose labels are the layouts `found`.
-  void addUses(int32_t source, mlir::RankedTensorType type, const std::vector<plan::LayoutAttr> &found,
-               const Uses &uses);
-  /// Returns the nanoseconds of a step in which each micro-batch brings `count` values from `found` to the layout that
-  /// a reader wants.
-  int64_t getReadCost(int64_t count, mlir::RankedTensorType type, plan::LayoutAttr found, plan::LayoutAttr wanted,
-                      bool isStashed);
-  /// Returns the bytes of a rank's part of a value by layout.
-  std::vector<int64_t> getLocalBytes(mlir::RankedTensorType type, const std::vector<plan::LayoutAttr> &layouts) const;
+  search::Problem build(const Lifetimes &lifetimes, const RecomputeCounts &counts);
+  search::Problem buildBound(const RecomputeCounts &counts, bool choosesRecompute);
 
   const Groups &groups;
   const RecomputeClasses &recompute;
+  const CostModel &costs;
   const plan::StrategyChoice base;
   Reshards reshards;
   Labels labels;
@@ -89,7 +65,6 @@ private:
   ProblemNodes nodes;
   /// The costs by parameter group.
   std::vector<ParameterCosts> parameterCosts;
-  std::vector<ChosenMemory> chosenMemory;
 };
 
 } // namespace windlass::planner

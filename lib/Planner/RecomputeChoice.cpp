@@ -13,15 +13,13 @@ static std::vector<int64_t> makeDistinct(std::vector<int64_t> numbers) {
 
 /// Adds the time of recomputing a group's operators; `counts` are its recomputed members by label of the class, whose
 /// node is `choice`.
-static void addTime(ProblemBuilder &builder, const RecomputeClass &its, const std::vector<OperatorLabel> &operators,
-                    unsigned group, std::vector<int64_t> counts, int32_t choice) {
+static void addTime(ProblemBuilder &builder, RangePrices &prices, const RecomputeClass &its, unsigned group,
+                    std::vector<int64_t> counts, int32_t choice) {
   // Shares are of all blocks but one (`Lifetimes::getRunsByLabel`).
   if (its.blocks.size() > 1)
     for (int64_t &count : counts)
       count = std::max<int64_t>(count - 1, 0);
-  std::vector<int64_t> picoseconds;
-  for (const OperatorLabel &label : operators)
-    picoseconds.push_back(label.picoseconds);
+  std::vector<int64_t> picoseconds = prices.getRecomputeTimes(group);
   std::vector<ProblemBuilder::Work> works;
   for (int64_t each : makeDistinct(picoseconds))
     for (int64_t count : makeDistinct(counts))
@@ -29,7 +27,7 @@ static void addTime(ProblemBuilder &builder, const RecomputeClass &its, const st
   if (llvm::all_of(works, [](const ProblemBuilder::Work &work) { return work.count == 0 || work.picoseconds == 0; }))
     return;
   int32_t time = builder.addNode(std::vector<int64_t>(works.size(), 0));
-  builder.addBackwardWork(time, works);
+  prices.addRecompute(time, works);
   builder.addLink(static_cast<int32_t>(group), time,
                   [&](size_t i, size_t j) { return works[j].picoseconds == picoseconds[i]; });
   builder.addLink(time, choice, [&](size_t i, size_t j) { return works[i].count == counts[j]; });
@@ -51,12 +49,12 @@ static void addMemory(ProblemBuilder &builder, const ChosenMemory &memory, int32
   builder.addLink(node, choice, [&](size_t i, size_t j) { return memory.runs[j] == runs[i / bytes.size()]; });
 }
 
-void planner::addRecomputeChoice(ProblemBuilder &builder, const RecomputeClasses &recompute, const Labels &labels,
+void planner::addRecomputeChoice(ProblemBuilder &builder, RangePrices &prices, const RecomputeClasses &recompute,
                                  const std::vector<ChosenMemory> &memory) {
   for (auto [index, its] : llvm::enumerate(recompute.getClasses())) {
     int32_t choice = builder.addNode(std::vector<int64_t>(its.labels.size(), 0));
     for (auto &[group, counts] : its.counts)
-      addTime(builder, its, labels.ofOperator(group), group, counts, choice);
+      addTime(builder, prices, its, group, counts, choice);
     for (const ChosenMemory &each : memory)
       if (each.recomputeClass == index)
         addMemory(builder, each, choice);

@@ -2,8 +2,7 @@
 #ifndef WINDLASS_LIB_PLANNER_RECOMPUTECHOICE_H
 #define WINDLASS_LIB_PLANNER_RECOMPUTECHOICE_H
 
-#include "Labels.h"
-#include "ProblemBuilder.h"
+#include "RangePrices.h"
 
 namespace windlass::planner {
 
@@ -22,7 +21,7 @@ struct ChosenMemory {
 /// for each group whose operators may be recomputed; and a node for the memory of each value of `memory`. The latter
 /// two kinds of nodes have a label for each distinct case of the node that they belong to, so that tables stay small.
 /// The number of a group's node is that of the group.
-void addRecomputeChoice(ProblemBuilder &builder, const RecomputeClasses &recompute, const Labels &labels,
+void addRecomputeChoice(ProblemBuilder &builder, RangePrices &prices, const RecomputeClasses &recompute,
                         const std::vector<ChosenMemory> &memory);
 
 } // namespace windlass::planner

@@ -24,13 +24,21 @@ unsigned Reshards::getNumber(TypeCosts &own, plan::LayoutAttr layout) const {
 }
 
 int64_t Reshards::getCost(RankedTensorType type, plan::LayoutAttr from, plan::LayoutAttr to) {
+  return findCost(type, from, to).all;
+}
+
+int64_t Reshards::getLeastCost(RankedTensorType type, plan::LayoutAttr from, plan::LayoutAttr to) {
+  return findCost(type, from, to).collectives;
+}
+
+Reshards::Cost Reshards::findCost(RankedTensorType type, plan::LayoutAttr from, plan::LayoutAttr to) {
   if (from == to)
-    return 0;
+    return {};
   TypeCosts &own = types[type];
   unsigned first = getNumber(own, from), second = getNumber(own, to);
   if (first == second)
-    return 0;
-  auto [it, isNew] = own.costs.try_emplace({first, second}, 0);
+    return {};
+  auto [it, isNew] = own.costs.try_emplace({first, second});
   if (isNew)
     it->second = computeCost(type, from, to);
   return it->second;
@@ -40,43 +48,43 @@ int64_t Reshards::getCost(const char *kind, ArrayRef<StringAttr> axes, double by
   return costs.getPicoseconds(CollectiveWork{kind, plan::getGroup(mesh, axes), bytes});
 }
 
-int64_t Reshards::computeCost(RankedTensorType type, plan::LayoutAttr from, plan::LayoutAttr to) const {
+Reshards::Cost Reshards::computeCost(RankedTensorType type, plan::LayoutAttr from, plan::LayoutAttr to) const {
   llvm::Expected<plan::ReshardPlan> plan = plan::planReshard(type.getShape(), from, to, mesh);
   if (!plan) {
     llvm::consumeError(plan.takeError());
-    return search::kForbidden;
+    return {search::kForbidden, search::kForbidden};
   }
-  int64_t total = 0, width = getElementBytes(type.getElementType());
+  int64_t copies = 0, collectives = 0, width = getElementBytes(type.getElementType());
   for (const plan::ReshardStep &step : plan->steps) {
     int64_t elements = std::accumulate(step.shape.begin(), step.shape.end(), int64_t(1), std::multiplies<int64_t>());
     double bytes = static_cast<double>(width * elements);
     switch (step.kind) {
     case plan::ReshardStep::Kind::AllReduce:
-      total += getCost("all_reduce", step.axes, bytes);
+      collectives += getCost("all_reduce", step.axes, bytes);
       break;
     case plan::ReshardStep::Kind::AllGather:
-      total +=
+      collectives +=
           getCost("all_gather", step.axes, bytes * static_cast<double>(plan::getGroup(mesh, step.axes).getMembers()));
       break;
     case plan::ReshardStep::Kind::ReduceScatter:
-      total += getCost("reduce_scatter", step.axes, bytes);
+      collectives += getCost("reduce_scatter", step.axes, bytes);
       break;
     case plan::ReshardStep::Kind::AllToAll:
-      total += getCost("all_to_all", step.axes, bytes);
+      collectives += getCost("all_to_all", step.axes, bytes);
       break;
     case plan::ReshardStep::Kind::Permute:
-      total += getCost("permute", step.axes, bytes);
+      collectives += getCost("permute", step.axes, bytes);
       break;
     case plan::ReshardStep::Kind::Slice:
-      total += getCopyCost(type, static_cast<double>(elements / step.members));
+      copies += getCopyCost(type, static_cast<double>(elements / step.members));
       break;
     case plan::ReshardStep::Kind::Pad:
     case plan::ReshardStep::Kind::Trim:
-      total += getCopyCost(type, static_cast<double>(step.elements));
+      copies += getCopyCost(type, static_cast<double>(step.elements));
       break;
     }
   }
-  return total;
+  return {copies + collectives, collectives};
 }
 
 int64_t Reshards::getCopyCost(RankedTensorType type, double elements) const {

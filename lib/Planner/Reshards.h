@@ -20,6 +20,8 @@ public:
 
   /// Returns the time of bringing a value from one layout to another; search::kForbidden where no reshard leads there.
   int64_t getCost(mlir::RankedTensorType type, plan::LayoutAttr from, plan::LayoutAttr to);
+  /// Returns a lower bound of that time: its collectives, without copies, which may be views. There must be a reshard.
+  int64_t getLeastCost(mlir::RankedTensorType type, plan::LayoutAttr from, plan::LayoutAttr to);
   /// Returns the time of an all-reduce of gradients of `bytes` on each rank. Small ones share a bucket of
   /// `bucketBytes`: they take their part of what a full one takes.
   int64_t getReduceCost(llvm::ArrayRef<mlir::StringAttr> axes, int64_t bytes, int64_t bucketBytes) const;
@@ -30,16 +32,21 @@ public:
   plan::MeshAttr getMesh() const { return mesh; }
 
 private:
+  /// The time of a reshard, and that of its collectives alone.
+  struct Cost {
+    int64_t all = 0, collectives = 0;
+  };
   /// The layouts of one type that place elements differently, and the costs of reshards between them.
   struct TypeCosts {
     std::vector<plan::LayoutAttr> distinct;
     llvm::DenseMap<mlir::Attribute, unsigned> numbers;
-    llvm::DenseMap<std::pair<unsigned, unsigned>, int64_t> costs;
+    llvm::DenseMap<std::pair<unsigned, unsigned>, Cost> costs;
   };
   unsigned getNumber(TypeCosts &own, plan::LayoutAttr layout) const;
   /// Returns the time of reading and writing elements.
   int64_t getCopyCost(mlir::RankedTensorType type, double elements) const;
-  int64_t computeCost(mlir::RankedTensorType type, plan::LayoutAttr from, plan::LayoutAttr to) const;
+  Cost findCost(mlir::RankedTensorType type, plan::LayoutAttr from, plan::LayoutAttr to);
+  Cost computeCost(mlir::RankedTensorType type, plan::LayoutAttr from, plan::LayoutAttr to) const;
   int64_t getCost(const char *kind, llvm::ArrayRef<mlir::StringAttr> axes, double bytes) const;
 
   plan::MeshAttr mesh;

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <limits>
 
 using namespace windlass;
 
@@ -194,6 +195,29 @@ double CostModel::getAnalyticSeconds(const OperatorWork &work) const {
   double traffic = work.bytes / (memoryBytesPerSecond * device.memoryShare);
   return std::max(arithmetic, traffic) * (kind == WorkKind::attention ? device.attentionFactor : 1) +
          device.launchSeconds;
+}
+
+int64_t CostModel::getLeastPicoseconds(const OperatorWork &work, bool hasLaunch) const {
+  double share = operatorFits ? operatorFits->getLeastRatio(work.family) : 1;
+  double seconds = getAnalyticSeconds(work) - (hasLaunch ? 0 : device.launchSeconds);
+  return static_cast<int64_t>(std::clamp(share * seconds, 0.0, kMostSeconds) * 1e12);
+}
+
+int64_t CostModel::getLeastPicoseconds(const CollectiveWork &work, double mostBytes) const {
+  auto most = std::max(work.payloadBytes, mostBytes);
+  if (work.group.getMembers() <= 1 || work.payloadBytes <= 0)
+    return 0;
+  CollectiveWork whole = work;
+  // The model's time per byte falls as payloads grow.
+  if (!collectiveFits) {
+    whole.payloadBytes = most;
+    return static_cast<int64_t>(work.payloadBytes / most * static_cast<double>(getPicoseconds(whole)));
+  }
+  // Measured times grow with payloads, so between two sizes they are at least that of the smaller one.
+  double least = std::numeric_limits<double>::infinity();
+  for (whole.payloadBytes = work.payloadBytes; whole.payloadBytes <= most; whole.payloadBytes *= 2)
+    least = std::min(least, static_cast<double>(getPicoseconds(whole)) / (2 * whole.payloadBytes));
+  return static_cast<int64_t>(work.payloadBytes * least);
 }
 
 double CostModel::getAnalyticSeconds(const CollectiveWork &work) const { return network->getSeconds(work); }

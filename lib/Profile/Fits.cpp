@@ -21,8 +21,11 @@ OperatorFits::Point::Point(const OperatorWork &work, double seconds, double expe
 OperatorFits::OperatorFits(const Profile &profile, Analytic analytic) : analytic(std::move(analytic)) {
   for (const auto &[key, entry] : profile.commands) {
     double expected = this->analytic(entry.work);
-    if (expected > 0)
-      families[entry.work.family].points.push_back(Point(entry.work, entry.loaded.medianSeconds, expected));
+    if (expected <= 0)
+      continue;
+    Family &family = families[entry.work.family];
+    family.points.push_back(Point(entry.work, entry.loaded.medianSeconds, expected));
+    family.leastRatio = std::min(family.leastRatio, entry.loaded.medianSeconds / expected);
   }
   // Predict each entry of a family from the others; long entries weigh more in the error.
   for (auto &[name, family] : families) {
@@ -56,6 +59,11 @@ std::optional<Cost> OperatorFits::find(const OperatorWork &work) const {
   const Family &family = found->second;
   double correction = interpolate(family.points, Point(work, 1, 1), nullptr);
   return makeCost(analytic(work) * std::exp(correction), CostSource::Fitted, family.errorShare);
+}
+
+double OperatorFits::getLeastRatio(const std::string &family) const {
+  auto found = families.find(family);
+  return found == families.end() ? 1 : found->second.leastRatio;
 }
 
 CollectiveFits::CollectiveFits(const Profile &profile) : hostDevices(profile.cluster.hosts.front().devices) {

@@ -6,6 +6,7 @@
 #include "windlass/Profile/Profile.h"
 
 #include <functional>
+#include <limits>
 #include <optional>
 
 namespace windlass {
@@ -21,6 +22,8 @@ public:
   std::optional<Cost> find(const OperatorWork &work) const;
   /// Returns the relative error of the family's fit; 1 for a family of one entry, which no other entry predicts.
   double getErrorShare(const std::string &family) const { return families.at(family).errorShare.value_or(1); }
+  /// Returns the least ratio of measured to analytic seconds in a family; 1 where the family has no entry.
+  double getLeastRatio(const std::string &family) const;
 
 private:
   struct Point {
@@ -34,6 +37,7 @@ private:
   struct Family {
     std::vector<Point> points;
     std::optional<double> errorShare;
+    double leastRatio = std::numeric_limits<double>::infinity();
   };
   /// Returns the mean of corrections, with larger weights for nearer points; `except` is left out. (Shepard: A
   /// two-dimensional interpolation function for irregularly-spaced data, 1968.)

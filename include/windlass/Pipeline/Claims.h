@@ -10,7 +10,7 @@
 
 namespace windlass {
 
-/// Sets in `search` the lower bound of the cost over all of `meshes`, its certificates, and the shadow price of memory
+/// Sets in `search` the lower bound of the step over all of `meshes`, its certificates, and the shadow price of memory
 /// on the mesh of `chosen`. `search` has the cost of the plan; `threads` certify in parallel.
 void certify(const std::vector<planner::SearchedMesh> &meshes, const plan::StrategyChoice &chosen, int threads,
              SearchSummary &search);

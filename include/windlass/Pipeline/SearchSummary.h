@@ -16,17 +16,18 @@ struct SearchSummary {
   size_t meshes = 0;
   /// The cost of a step in the search's model, which adds operators up; the duration of a step differs.
   int64_t costNanoseconds = 0;
-  /// A lower bound of that cost over all plans of the searched kind that the model's rows of memory admit, whatever
-  /// they recompute. Absent where the rows admit no plan: it would say nothing about a plan that was found in another
-  /// way.
+  /// The simulated step.
+  double stepSeconds = 0;
+  /// A lower bound of the simulated step over all plans of the searched kind that the model's rows of memory admit,
+  /// whatever they recompute. Absent where the rows admit no plan: it would say nothing about a plan that was found in
+  /// another way.
   std::optional<int64_t> boundNanoseconds;
-  /// Returns the fraction of the cost by which it may be above the bound; 1 where there is no bound.
-  double getGap() const {
-    if (!boundNanoseconds)
-      return 1;
-    return costNanoseconds > 0 ? static_cast<double>(costNanoseconds - *boundNanoseconds) / costNanoseconds : 0;
+  /// Returns the ratio of the step to its lower bound; nothing where there is no bound, or where it is 0.
+  std::optional<double> getStepOverBound() const {
+    return boundNanoseconds && *boundNanoseconds > 0 ? std::optional(stepSeconds * 1e9 / *boundNanoseconds)
+                                                     : std::nullopt;
   }
-  /// The shadow price (Lagrange multiplier) of memory on the plan's mesh: another GiB per device lowers the bound by at
+  /// The shadow price (Lagrange multiplier) of memory on the plan's mesh: another GiB per device lowers its bound by at
   /// most `nanosecondsPerGib`.
   double nanosecondsPerGib = 0;
   /// The proof of the bound: the text of plan.cert.

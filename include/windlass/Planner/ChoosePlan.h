@@ -23,7 +23,7 @@ class RecomputeClasses;
 
 /// The version of the labels and costs of searched plans: a claim of one version says nothing in another. Every change
 /// that gives a problem other numbers raises it.
-constexpr int64_t kModelVersion = 10;
+constexpr int64_t kModelVersion = 11;
 
 /// Returns the numbers of replicas, parts of the batch and ranks of the model of a searched mesh: no two searched
 /// meshes have the same three.
@@ -57,7 +57,8 @@ public:
 
   size_t countMeshes() const { return meshes.size(); }
 
-  /// Returns the problems that bound all plans within a rank's memory from below, whatever they recompute.
+  /// Returns the problems that bound the simulated steps of all plans within a rank's memory from below, whatever they
+  /// recompute.
   std::vector<SearchedMesh> getProblems(int64_t memoryBytes) const;
 
   /// Returns the problem of the mesh of `choice`, which is searched, with `recomputeParts` of `kRecomputeParts` of the
@@ -66,6 +67,10 @@ public:
 
   /// Evaluates `planned`, a copy of the module at L3 after `choice`, as `evaluatePlan` does, in less time.
   std::optional<int64_t> evaluate(mlir::ModuleOp planned, const plan::StrategyChoice &choice) const;
+
+  /// Returns the nanoseconds that a step of `planned` takes at least, by the problem whose bound is claimed; nothing
+  /// where `evaluate` returns nothing.
+  std::optional<int64_t> evaluateLeast(mlir::ModuleOp planned, const plan::StrategyChoice &choice) const;
 
 private:
   explicit PlanSearch(mlir::ModuleOp module);

@@ -83,6 +83,14 @@ public:
   int64_t getPicoseconds(const OperatorWork &work) const { return getCost(work).picoseconds; }
   int64_t getPicoseconds(const CollectiveWork &work) const { return getCost(work).picoseconds; }
 
+  /// Returns picoseconds that no command takes less than which does `work` and maybe more of the same family: those of
+  /// the analytic model, times the least ratio of measured to analytic time in the family where a profile has some.
+  /// With `hasLaunch` false, the command may do other work too, and its launch does not count.
+  int64_t getLeastPicoseconds(const OperatorWork &work, bool hasLaunch) const;
+  /// Returns picoseconds per byte, times `bytes`, that no collective over `group` takes less than which moves `bytes`
+  /// as a part of at most `mostBytes`: the larger, the better its rate.
+  int64_t getLeastPicoseconds(const CollectiveWork &work, double mostBytes) const;
+
   /// Returns the larger of FLOPs over the device's rate and bytes over its memory's rate, plus a launch, with the
   /// corrections of the device's model (Williams, Waterman, Patterson: Roofline, 2009).
   double getAnalyticSeconds(const OperatorWork &work) const;

@@ -70,7 +70,8 @@ struct PlannedParameter {
 struct PlanClaims {
   /// The cost of a step in the search's model.
   int64_t costNanoseconds = 0;
-  /// A lower bound of that cost for the plans that the model's rows of memory admit; none where they admit no plan.
+  /// A lower bound of the simulated steps of the plans that the model's rows of memory admit; none where they admit no
+  /// plan.
   std::optional<int64_t> boundNanoseconds;
   /// The bytes per device: of the arenas, and of the largest set of values in them that are live at one time.
   int64_t arenaBytes = 0, peakBytes = 0;

@@ -1,0 +1,88 @@
+// What every schedule of a plan takes at least: the prices of the problem whose bound is claimed.
+#ifndef WINDLASS_LIB_PLANNER_BOUNDPRICES_H
+#define WINDLASS_LIB_PLANNER_BOUNDPRICES_H
+
+#include "LeastTimes.h"
+#include "ProblemNodes.h"
+#include "RangePrices.h"
+
+namespace windlass::planner {
+
+/// A kind of work of a step that lower bounds of the step tell apart.
+enum class StepWork : uint32_t {
+  forward = 1 << 0,
+  /// Backward passes before the last one, and the last one; without the work below.
+  backwardBefore = 1 << 1,
+  lastBackward = 1 << 2,
+  /// Operators that only gradients of parameters depend on.
+  weightsBefore = 1 << 3,
+  lastWeights = 1 << 4,
+  /// Operators of the last backward pass behind all repeated blocks.
+  trailing = 1 << 5,
+  /// Reshards for which the next operator waits, and those beside which only gradients of weights are computed.
+  awaitedReshard = 1 << 6,
+  reshardBesideWeights = 1 << 7,
+  /// Reductions of the gradients of the last micro-batch, of those that trailing operators make among them, and of
+  /// those before.
+  lastReduction = 1 << 8,
+  trailingReduction = 1 << 9,
+  reductionBefore = 1 << 10,
+  gather = 1 << 11,
+  squares = 1 << 12,
+  update = 1 << 13,
+  updateGather = 1 << 14,
+};
+
+/// Lower bounds of a step as sums of work that no schedule runs at the same time. They hold for the schedules that
+/// `sched-lower-to-commands` makes, with their order of operators:
+/// - The compute stream runs all operators, one after the other.
+/// - An operator that waits for a reshard begins no earlier than that long after the maker. Where no operator that
+///   counts stands between, the stream is idle for it; operators that stand between do not count then.
+/// - Reductions of the last micro-batch's gradients begin when all operators before the last backward pass have run.
+/// - One communicator carries all collectives of parameters and gradients, one after the other.
+/// - Reductions of gradients that operators behind all blocks make begin behind the blocks.
+/// The compute stream sums up the squares of all gradients before it updates the first weight, so the update comes on
+/// top of the longest of these, and takes as long as the optimizer or the gathers of the updated weights. CPU ranks do
+/// one thing at a time, so all work adds up.
+class BoundPrices : public RangePrices {
+public:
+  /// `overlaps` says whether collectives run at the same time as operators. Refers to its arguments, which outlive this
+  /// object.
+  BoundPrices(const Groups &groups, const Labels &labels, Reshards &reshards, const LeastTimes &least,
+              const std::vector<ParameterCosts> &parameterCosts, bool overlaps, ProblemBuilder &builder);
+
+  /// Returns the windows that a problem with these prices has; none where all work adds up.
+  static StepWindows makeWindows(bool overlaps);
+
+  void addOperators(int32_t node, unsigned group, int64_t recomputed) override;
+  std::vector<int64_t> getRecomputeTimes(unsigned group) const override { return least.getRecomputed(group); }
+  void addRecompute(int32_t node, const std::vector<ProblemBuilder::Work> &works) override;
+  void addParameters(int32_t node, unsigned group) override;
+  int64_t getStashCost(int64_t count, mlir::RankedTensorType type, plan::LayoutAttr layout) override { return 0; }
+  void addReshards(int32_t from, int32_t to, const ReshardSite &site, LayoutPair layouts) override;
+  void addArgument(const ReshardSite &site, plan::LayoutAttr layout) override;
+  void addGradients(int32_t from, int32_t to, unsigned parameter, int64_t count,
+                    const std::vector<plan::LayoutAttr> &found) override;
+
+private:
+  /// Adds nanoseconds of work by label to a node.
+  void addWork(int32_t node, StepWork work, std::vector<int64_t> nanoseconds);
+  /// Adds the time of a pass that every micro-batch runs, `works` by label.
+  void addPasses(int32_t node, StepWork before, StepWork last, const std::vector<ProblemBuilder::Work> &works);
+  /// Returns the streams that carry a kind of work.
+  std::vector<int32_t> getStreams(StepWork work) const;
+
+  const Groups &groups;
+  const Labels &labels;
+  Reshards &reshards;
+  const LeastTimes &least;
+  const std::vector<ParameterCosts> &parameterCosts;
+  bool overlaps;
+  ProblemBuilder &builder;
+  /// The parameter groups all of whose gradients trailing operators make.
+  std::vector<bool> isTrailing;
+};
+
+} // namespace windlass::planner
+
+#endif

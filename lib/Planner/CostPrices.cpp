@@ -1,0 +1,93 @@
+#include "CostPrices.h"
+
+#include "StepCosts.h"
+
+using namespace mlir;
+using namespace windlass;
+using namespace windlass::planner;
+
+/// The share 1 / `kExposedShare` of what runs beside operators counts as exposed: no schedule hides all of it, and of
+/// plans that hide as much, the one that moves less is better.
+static constexpr int64_t kExposedShare = 20;
+
+void CostPrices::addOperators(int32_t node, unsigned group, int64_t recomputed) {
+  const RangeSetting &setting = builder.getSetting();
+  const OperatorGroup &its = groups.getOperators()[group];
+  auto members = static_cast<int64_t>(its.ops.size());
+  bool isBackward = its.front()->hasAttr(train::kForwardAttr);
+  std::vector<int64_t> forward;
+  std::vector<ProblemBuilder::Work> backward;
+  for (const OperatorLabel &label : labels.ofOperator(group)) {
+    forward.push_back(isBackward ? 0 : toCost(setting.accumulationSteps * members, label.picoseconds));
+    backward.push_back({isBackward ? members : recomputed, label.picoseconds});
+  }
+  if (std::optional<int32_t> stream = setting.windows.find(WindowKind::forward, StreamKind::compute))
+    builder.addLoad(node, *stream, std::move(forward));
+  else
+    builder.addCosts(node, forward);
+  builder.addBackwardWork(node, backward);
+}
+
+std::vector<int64_t> CostPrices::getRecomputeTimes(unsigned group) const {
+  std::vector<int64_t> picoseconds;
+  for (const OperatorLabel &label : labels.ofOperator(group))
+    picoseconds.push_back(label.picoseconds);
+  return picoseconds;
+}
+
+void CostPrices::addRecompute(int32_t node, const std::vector<ProblemBuilder::Work> &works) {
+  builder.addBackwardWork(node, works);
+}
+
+void CostPrices::addParameters(int32_t node, unsigned group) {
+  const RangeSetting &setting = builder.getSetting();
+  const ParameterCosts &own = parameterCosts[group];
+  const std::vector<ParameterLabel> &choices = labels.ofParameter(group);
+  auto members = static_cast<int64_t>(groups.getParameters()[group].parameters.size());
+  std::vector<int64_t> costs;
+  std::map<int32_t, std::vector<int64_t>> loads;
+  for (auto [label, choice] : llvm::enumerate(choices)) {
+    ParameterTimes times = own.getTimes(choice);
+    int64_t exposed = times.exposed;
+    for (auto [window, nanoseconds] : times.collectives) {
+      std::optional<int32_t> stream = setting.windows.find(window, StreamKind::communicator, own.getSpan());
+      exposed += stream ? nanoseconds / kExposedShare : nanoseconds;
+      if (stream)
+        loads.try_emplace(*stream, choices.size(), 0).first->second[label] += multiplyCost(members, nanoseconds);
+    }
+    costs.push_back(multiplyCost(members, exposed));
+  }
+  builder.addCosts(node, costs);
+  for (auto &[stream, load] : loads)
+    builder.addLoad(node, stream, load);
+}
+
+int64_t CostPrices::getStashCost(int64_t count, RankedTensorType type, plan::LayoutAttr layout) {
+  return toCost(count * builder.getSetting().accumulationSteps,
+                reshards.getCost(type, layout, plan::dropUnreduced(layout)));
+}
+
+int64_t CostPrices::getReshardCost(const ReshardSite &site, plan::LayoutAttr from, plan::LayoutAttr to) {
+  return toCost(site.count * builder.getSetting().accumulationSteps, reshards.getCost(site.type, from, to));
+}
+
+void CostPrices::addReshards(int32_t from, int32_t to, const ReshardSite &site, LayoutPair layouts) {
+  builder.addEdge(from, to, site.type, [this, site, layouts = std::move(layouts)](size_t i, size_t j) {
+    auto [found, wanted] = layouts(i, j);
+    return getReshardCost(site, found, wanted);
+  });
+}
+
+void CostPrices::addArgument(const ReshardSite &site, plan::LayoutAttr layout) {
+  for (auto [i, label] : llvm::enumerate(labels.ofOperator(site.use.group)))
+    builder.addCost(ProblemNodes::ofOperator(site.use.group), i,
+                    getReshardCost(site, layout, label.operands[site.use.operand]));
+}
+
+void CostPrices::addGradients(int32_t from, int32_t to, unsigned parameter, int64_t count,
+                              const std::vector<plan::LayoutAttr> &found) {
+  builder.addEdge(from, to, groups.getParameters()[parameter].getType(),
+                  [this, parameter, count, found](size_t i, size_t j) {
+                    return parameterCosts[parameter].getGradientCost(count, found[i], labels.ofParameter(parameter)[j]);
+                  });
+}

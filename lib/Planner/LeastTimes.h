@@ -1,0 +1,62 @@
+// The least time that operators take under any schedule: what bounds of a step may count.
+#ifndef WINDLASS_LIB_PLANNER_LEASTTIMES_H
+#define WINDLASS_LIB_PLANNER_LEASTTIMES_H
+
+#include "Labels.h"
+
+namespace windlass::planner {
+
+/// A lower bound of the time of the commands that an operator becomes, whatever passes fuse.
+///
+/// An operator with a kernel of its own counts its FLOPs and the bytes that no fusion saves, and a launch. Element-wise
+/// functions become maps that are fused with each other and with norms, so they count no launch and only
+/// - one reading of each value that a function of the same pass reads at its first reader, where a kernel has made the
+///   value, or has to run between what makes it and the reader,
+/// - the writing of each result that a kernel reads.
+/// A norm may compute the sum that it reads, and its gradient may add to the gradient that it makes, so these values
+/// are not read again there. Losses are computed with their gradients. Operators whose inner reduction is split become
+/// several, of which only what they read and write for certain counts.
+class LeastTimes {
+public:
+  /// Refers to `groups` and `labels`, which outlive this object.
+  LeastTimes(const Groups &groups, const Labels &labels, const CostModel &costs, plan::MeshAttr mesh);
+
+  /// Returns the picoseconds of an operator of the group, by label.
+  const std::vector<int64_t> &get(unsigned group) const { return times[group]; }
+  /// Returns the same for a recomputed copy, by label. A copy of an element-wise function may be fused with its reader.
+  const std::vector<int64_t> &getRecomputed(unsigned group) const { return recomputed[group]; }
+  /// Whether nothing but gradients of parameters depends on the group's operators.
+  bool isWeightGradient(unsigned group) const { return isForWeights[group]; }
+  /// Whether the group's operators run behind all operators of repeated blocks.
+  bool isTrailing(unsigned group) const { return isBehindBlocks[group]; }
+
+  /// Whether no operator that counts stands between the maker of a value and its first reader, for all results `result`
+  /// of a group. With `skipsWeightGradients`, those that only gradients of parameters depend on do not matter.
+  bool isReadNext(unsigned group, unsigned result, bool skipsWeightGradients) const;
+  /// Whether the operators of a use are the first readers of all results `result` of a group.
+  bool readsFirst(unsigned group, unsigned result, const Use &use) const;
+
+private:
+  /// Adds an operator's times by label.
+  void addTimes(unsigned group, const CostModel &costs);
+  void findWeightGradients();
+  void findPositions();
+  /// Returns the first operator that reads a value, directly or through a stash; null where none does.
+  mlir::Operation *getFirstReader(mlir::Value value) const;
+
+  const Groups &groups;
+  const Labels &labels;
+  plan::MeshAttr mesh;
+  std::vector<std::vector<int64_t>> times, recomputed;
+  std::vector<bool> isForWeights, isBehindBlocks;
+  /// The position of each operator in the function, and the number of operators that count, and of those that count and
+  /// are not for weights only, at positions before it.
+  struct Position {
+    int64_t index, before, chainBefore;
+  };
+  llvm::DenseMap<mlir::Operation *, Position> positions;
+};
+
+} // namespace windlass::planner
+
+#endif

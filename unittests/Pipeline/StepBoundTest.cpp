@@ -1,0 +1,165 @@
+#include "../../lib/Planner/MeshSearch.h"
+
+#include "windlass/Dialect/Plan/Transforms/Segments.h"
+#include "windlass/Dialect/Train/IR/TrainFunctions.h"
+#include "windlass/InitAllDialects.h"
+#include "windlass/Pipeline/Compile.h"
+#include "windlass/Pipeline/MakeSchedule.h"
+#include "windlass/Profile/Profile.h"
+#include "windlass/Search/Certificate.h"
+
+#include "llvm/Support/FileSystem.h"
+#include "gtest/gtest.h"
+
+#include <random>
+
+using namespace mlir;
+using namespace windlass;
+
+namespace {
+
+/// A small model, the cluster that it is planned for, and its settings. Without launches, the bytes and FLOPs of
+/// kernels decide, as they do in large models.
+struct BoundCase {
+  std::string model, cluster, precision;
+  bool clips = false, hasLaunches = true;
+};
+
+void PrintTo(const BoundCase &its, std::ostream *out) {
+  *out << its.model << " on " << its.cluster << " in " << its.precision << (its.clips ? ", clipped" : "")
+       << (its.hasLaunches ? "" : ", without launches");
+}
+
+/// The number of plans that are drawn for each case; a longer run takes it from the environment.
+int getDraws() {
+  const char *draws = std::getenv("WINDLASS_BOUND_DRAWS");
+  return draws ? std::atoi(draws) : 6;
+}
+
+class StepBoundTest : public testing::TestWithParam<BoundCase> {
+protected:
+  StepBoundTest() {
+    registerAllDialects(registry);
+    context.appendDialectRegistry(registry);
+    context.loadAllAvailableDialects();
+  }
+
+  /// Imports the model, differentiates it and finds all meshes.
+  void prepare() {
+    settings.microBatches = 8;
+    settings.precision = GetParam().precision;
+    settings.clip = GetParam().clips;
+    std::string folder = std::string(MODELS) + "/" + GetParam().model, path = folder + "/model.onnx";
+    compilation =
+        std::make_unique<Compilation>(context, llvm::sys::fs::exists(path) ? path : folder + "/graph.onnx.gz");
+    ASSERT_TRUE(succeeded(compilation->import(settings)) && succeeded(compilation->buildFunctions(settings)));
+    module = compilation->getPlanned();
+    cluster = llvm::cantFail(findCluster(GetParam().cluster));
+    profile.cluster = cluster;
+    profile.device = DeviceModel();
+    profile.device->launchSeconds = 0;
+    costs = std::make_unique<CostModel>(cluster, GetParam().hasLaunches ? nullptr : &profile, GetParam().precision);
+    microbatch = train::getMicrobatchFunction(module);
+    groups = std::make_unique<planner::Groups>(planner::OperatorRange(microbatch), plan::Pins());
+    recompute = std::make_unique<planner::RecomputeClasses>(*groups);
+    for (int64_t model = 1; model <= cluster.getDevices(); model *= 2)
+      if (int64_t replicas = cluster.getDevices() / model; settings.microBatches % replicas == 0) {
+        plan::StrategyChoice choice;
+        choice.mesh = plan::makeMesh(&context, replicas, 1, model);
+        meshes.push_back(std::make_unique<planner::MeshSearch>(choice, *groups, *recompute, *costs, 1));
+      }
+  }
+
+  /// Draws a plan of a mesh: the best one for random costs of labels.
+  plan::StrategyChoice draw(planner::MeshSearch &mesh) {
+    search::Problem problem = mesh.getProblem(0, search::kUnlimitedBytes);
+    std::uniform_int_distribution<int64_t> cost(0, 1'000'000);
+    for (search::Node &node : problem.nodes)
+      for (int64_t &each : node.costs)
+        if (each < search::kForbidden)
+          each = cost(random);
+    search::SolveOptions options;
+    options.workLimit = 200'000;
+    search::SolveResult result = search::solve(problem, options);
+    EXPECT_TRUE(result.isFeasible());
+    return mesh.getBuilder().decode(result.solution);
+  }
+
+  std::mt19937_64 random{7};
+  DialectRegistry registry;
+  MLIRContext context{MLIRContext::Threading::DISABLED};
+  CompileSettings settings;
+  std::unique_ptr<Compilation> compilation;
+  ModuleOp module;
+  func::FuncOp microbatch;
+  Cluster cluster;
+  Profile profile;
+  std::unique_ptr<CostModel> costs;
+  std::unique_ptr<planner::Groups> groups;
+  std::unique_ptr<planner::RecomputeClasses> recompute;
+  std::vector<std::unique_ptr<planner::MeshSearch>> meshes;
+};
+
+TEST_P(StepBoundTest, NoPlanIsSimulatedBelowItsLeastTimeOrTheBound) {
+  ASSERT_NO_FATAL_FAILURE(prepare());
+  std::vector<int64_t> bounds;
+  for (auto &mesh : meshes)
+    bounds.push_back(search::certify(mesh->buildBound(search::kUnlimitedBytes), search::kForbidden, 2'000'000).bound);
+  double tightest = 0;
+  int plans = 0;
+  for (int i = 0; i < getDraws(); ++i)
+    for (size_t k = 0; k < meshes.size(); ++k) {
+      planner::MeshSearch &mesh = *meshes[k];
+      plan::StrategyChoice choice = draw(mesh);
+      OwningOpRef<ModuleOp> planned(module.clone());
+      planner::Counterparts counterparts(module, *planned);
+      int64_t bucket = plan::kLeastBucketBytes << (random() % 6);
+      ASSERT_TRUE(succeeded(plan::applyStrategy(*planned, counterparts.translate(choice), bucket)));
+      plan::RecomputeSteps steps(*planned);
+      steps.apply(*planned, random() % 3 == 0 ? random() % (steps.size() + 1) : 0);
+      if (random() % 2 == 0)
+        planned.get()->removeAttr(plan::kPrefetchBytesAttr);
+      std::optional<int64_t> least = planner::evaluateLeastOn(mesh.getBuilder(), *groups, choice, counterparts);
+      Schedule schedule;
+      ASSERT_TRUE(succeeded(makeSchedule(*planned, cluster, 1, Code::strategy, Purpose::trial, schedule)));
+      double step = predictStep(*schedule.module, *costs).seconds * 1e9;
+      ASSERT_GT(step, 0);
+      EXPECT_LE(static_cast<double>(bounds[k]), step) << "mesh " << k << ", draw " << i;
+      if (!least)
+        continue; // the plan has something that the search would not choose
+      ++plans;
+      tightest = std::max(tightest, static_cast<double>(*least) / step);
+      EXPECT_LE(static_cast<double>(*least), step) << "mesh " << k << ", draw " << i;
+      EXPECT_GE(*least, bounds[k]) << "mesh " << k << ", draw " << i;
+    }
+  EXPECT_GT(plans, 0);
+  RecordProperty("plans", plans);
+  RecordProperty("percent", static_cast<int>(100 * tightest));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Models, StepBoundTest,
+    testing::Values(BoundCase{"gpt2-tiny", "h100:2x2", "bf16"}, BoundCase{"gpt2-tiny", "cpu:4", "f32"},
+                    BoundCase{"llama-tiny", "a100-40g:1x4", "bf16", true}, BoundCase{"llama-tiny", "h100:8x1", "f32"},
+                    BoundCase{"bert-tiny", "h100:1x4", "bf16"}, BoundCase{"bert-tiny", "cpu:2", "f32", true},
+                    BoundCase{"opt-tiny", "l4:2x2", "f16"}, BoundCase{"vit-tiny", "h200:1x4", "f32"},
+                    BoundCase{"moe-tiny", "h100:2x2", "bf16"}, BoundCase{"mixtral-tiny", "h100:1x4", "f32"},
+                    BoundCase{"mlp", "h100:1x8", "f32"}, BoundCase{"gpt2-tiny-dropout", "h100:1x4", "bf16"},
+                    BoundCase{"gpt2-tiny", "h100:1x2", "bf16", true, false},
+                    BoundCase{"llama-tiny", "h100:1x2", "bf16", false, false},
+                    BoundCase{"bert-tiny", "h100:1x2", "bf16", false, false},
+                    BoundCase{"opt-tiny", "h100:1x2", "f32", false, false},
+                    BoundCase{"vit-tiny", "h100:1x2", "bf16", false, false},
+                    BoundCase{"mixtral-tiny", "h100:1x2", "bf16", false, false},
+                    BoundCase{"moe-tiny", "h100:1x2", "f16", false, false},
+                    BoundCase{"gpt2-tiny-dropout", "h100:1x2", "bf16", false, false}),
+    [](const auto &info) {
+      std::string name = info.param.model + "_" + info.param.cluster + "_" + info.param.precision +
+                         (info.param.hasLaunches ? "" : "_bytes");
+      for (char &each : name)
+        if (!isalnum(each))
+          each = '_';
+      return name;
+    });
+
+} // namespace
