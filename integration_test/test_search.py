@@ -127,8 +127,8 @@ class AutoTest(test_program.ProgramCase):
             self.assertLess(excess, 0.05 * its['arena'], strategy)
 
     def test_shadow_price_of_memory(self):
-        """The bound falls by no more than its prices of memory say."""
-        model, flags = self.small_gpt(layers=4, tokens=16, width=256, vocabulary=64), ('--cluster', 'h100:8', '--micro-batches', 8)
+        """On one device, where only recompute makes room, the bound falls by no more than its prices of memory say."""
+        model, flags = self.small_gpt(layers=8, tokens=128, width=64, vocabulary=64), ('--cluster', 'h100:1', '--micro-batches', 8)
 
         def plan(*limit):
             outcome = common.windlass('plan', model, *flags, '--strategy', 'auto', '--json', *limit)
@@ -138,11 +138,12 @@ class AutoTest(test_program.ProgramCase):
         free = plan()
         self.assertEqual(free['seconds_per_gib'], 0)
         arena, reserve = free['bytes_per_device']['arena'], free['bytes_per_device']['reserve']['total']
-        less, more = (plan('--memory-limit', reserve + arena * part // 100) for part in (80, 95))
+        less, more = (plan('--memory-limit', reserve + arena * part // 100) for part in (60, 75))
         self.assertGreater(less['seconds_per_gib'], 0)
         saved = less['bound_seconds'] - more['bound_seconds']
         self.assertGreater(saved, 0)
-        self.assertLess(saved, 1.001 * less['seconds_per_gib'] * (arena * 15 / 100) / 2**30)
+        # The bound is taken with a thirty-second more memory than there is.
+        self.assertLess(saved, 33 / 32 * 1.001 * less['seconds_per_gib'] * (arena * 15 / 100) / 2**30)
 
     def test_gradients_share_buckets(self):
         """On many hosts the latency of a ring counts for each bucket, not for each gradient."""

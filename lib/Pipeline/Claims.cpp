@@ -46,7 +46,7 @@ static double getMemoryPrice(const search::Problem &problem, const search::Certi
 void windlass::certify(const std::vector<planner::SearchedMesh> &meshes, const plan::StrategyChoice &chosen,
                        int threads, SearchSummary &search) {
   std::vector<search::NamedCertificate> certificates(meshes.size());
-  int64_t target = search::kForbidden;
+  auto target = static_cast<int64_t>(std::llround(search.stepSeconds * 1e9));
   auto certify = [&](int k) {
     certificates[k] = {getMeshName(meshes[k].choice), search::certify(meshes[k].problem, target, kCertifyWork)};
   };
