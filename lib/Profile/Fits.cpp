@@ -1,5 +1,7 @@
 #include "Fits.h"
 
+#include "windlass/Support/PortableMath.h"
+
 #include <algorithm>
 #include <cmath>
 
@@ -8,7 +10,7 @@ using namespace windlass;
 /// The distance within which two works count as one: a factor of 1.07 in bytes.
 static constexpr double kSameWork = 0.1;
 
-static double logOf(double work) { return std::log2(std::max(work, 1.0)); }
+static double logOf(double work) { return portableLog2(std::max(work, 1.0)); }
 
 static Cost makeCost(double seconds, CostSource source, std::optional<double> errorShare) {
   return {toPicoseconds(seconds), source, errorShare};
@@ -16,7 +18,7 @@ static Cost makeCost(double seconds, CostSource source, std::optional<double> er
 
 OperatorFits::Point::Point(const OperatorWork &work, double seconds, double expected)
     : intensity(logOf(work.flops) - logOf(work.bytes)), bytes(logOf(work.bytes)), seconds(seconds),
-      correction(std::log(seconds / expected)) {}
+      correction(portableLog2(seconds / expected)) {}
 
 OperatorFits::OperatorFits(const Profile &profile, Analytic analytic) : analytic(std::move(analytic)) {
   for (const auto &[key, entry] : profile.commands) {
@@ -31,7 +33,7 @@ OperatorFits::OperatorFits(const Profile &profile, Analytic analytic) : analytic
   for (auto &[name, family] : families) {
     double off = 0, sum = 0;
     for (const Point &point : family.points) {
-      off += point.seconds * std::abs(std::expm1(interpolate(family.points, point, &point) - point.correction));
+      off += point.seconds * std::abs(portableExp2(interpolate(family.points, point, &point) - point.correction) - 1);
       sum += point.seconds;
     }
     if (family.points.size() > 1)
@@ -58,7 +60,7 @@ std::optional<Cost> OperatorFits::find(const OperatorWork &work) const {
     return std::nullopt;
   const Family &family = found->second;
   double correction = interpolate(family.points, Point(work, 1, 1), nullptr);
-  return makeCost(analytic(work) * std::exp(correction), CostSource::Fitted, family.errorShare);
+  return makeCost(analytic(work) * portableExp2(correction), CostSource::Fitted, family.errorShare);
 }
 
 double OperatorFits::getLeastRatio(const std::string &family) const {

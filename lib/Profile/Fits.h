@@ -12,7 +12,8 @@
 namespace windlass {
 
 /// Predicts times as those of the analytic model times a factor that measured entries of the same family have for
-/// similar work.
+/// similar work. Plans claim costs, so these are the same bits on every machine: no function of the C library is used
+/// whose last bits differ (`PortableMath.h`).
 class OperatorFits {
 public:
   using Analytic = std::function<double(const OperatorWork &)>;
@@ -30,7 +31,7 @@ private:
     /// The base-2 logarithms of FLOPs per byte and of bytes.
     double intensity, bytes;
     double seconds;
-    /// The logarithm of measured over analytic seconds.
+    /// The base-2 logarithm of measured over analytic seconds.
     double correction;
     Point(const OperatorWork &work, double seconds, double analyticSeconds);
   };
