@@ -3,9 +3,9 @@
 #define WINDLASS_LIB_SEARCH_FIXING_H
 
 #include "Dual.h"
-#include "Random.h"
 #include "Slack.h"
 #include "windlass/Search/Meter.h"
+#include "windlass/Support/Random.h"
 
 #include <functional>
 

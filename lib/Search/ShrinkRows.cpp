@@ -1,7 +1,7 @@
 // Rows of memory that cannot be exceeded, or whose limit another row implies.
 #include "ShrinkGraph.h"
 
-#include "Random.h"
+#include "windlass/Support/Random.h"
 
 #include <algorithm>
 #include <unordered_map>

@@ -3,9 +3,9 @@
 #define WINDLASS_LIB_SEARCH_TREESEARCH_H
 
 #include "Model.h"
-#include "Random.h"
 #include "Slack.h"
 #include "windlass/Search/Meter.h"
+#include "windlass/Support/Random.h"
 
 namespace windlass::search {
 

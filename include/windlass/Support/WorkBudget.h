@@ -18,6 +18,7 @@ public:
     return true;
   }
   int64_t getLimit() const { return limit; }
+  int64_t getLeft() const { return left; }
 
 private:
   int64_t limit, left;

@@ -1,10 +1,10 @@
 // Pseudo-random numbers that are the same everywhere (splitmix64, Steele et al. 2014).
-#ifndef WINDLASS_LIB_SEARCH_RANDOM_H
-#define WINDLASS_LIB_SEARCH_RANDOM_H
+#ifndef WINDLASS_SUPPORT_RANDOM_H
+#define WINDLASS_SUPPORT_RANDOM_H
 
 #include <cstdint>
 
-namespace windlass::search {
+namespace windlass {
 
 /// One sequence of numbers.
 class Random {
@@ -25,6 +25,6 @@ private:
   uint64_t state;
 };
 
-} // namespace windlass::search
+} // namespace windlass
 
 #endif
