@@ -46,6 +46,11 @@ def planned(model, *words):
 CERTIFICATE = {'version': 1, 'certificates': [{'name': [2, 1, 1], 'bound': 115, 'prices': [2 << 40, 1 << 38, 3 << 38], 'messages': [[[0, 256], [0, 0]]]}]}
 
 
+# Of two layers, with an answer that another placement begins from.
+EXPERTS = {'weight': [[90, 132.5, 40, 61], [0, 7, 7, 1]], 'replicas': 6, 'groups': 2, 'nodes': 2, 'gpus': 2,
+           'phy2log': [[0, 1, 1, 2, 3, 3], [2, 3, 3, 0, 1, 1]], 'logcnt': [[1, 2, 1, 2]] * 2, 'gpu_max_mean_bal': [[222.5, 161.75, 0.727], [8, 7.5, 0.9375]]}
+
+
 # Of two ranks that hold halves of a weight, and whose loss is scaled.
 PIECES = [{'file': f'parameters-{rank:05}.safetensors', 'key': f'w@[{2 * rank}, 0]', 'begin': [2 * rank, 0], 'sizes': [2, 3]} for rank in range(2)]
 MANIFEST = {'version': 1, 'step': 7, 'next_micro_batch': 14, 'seed': 1, 'shuffle': True, 'skipped_updates': 1,
@@ -79,6 +84,7 @@ def seeds():
         'plan': {'classifier': plan, 'gpt': planned(gpt, '--cluster', 'cpu:2', '--strategy', 'ddp', '--clip')['json']},
         'certificate': {'proves': json.dumps(CERTIFICATE).encode(), 'gpt': searched['cert']},
         'cluster': {**clusters, 'mixed': json.dumps(settings_files.CLUSTER).encode()},
+        'experts': {'one': json.dumps(EXPERTS).encode(), 'list': json.dumps([EXPERTS] * 2).encode()},
         'problem': {'all': json.dumps(problems.PROBLEM).encode(), 'classifier': small['problem']},
         'profile': {'small': json.dumps(settings_files.PROFILE).encode()},
         'json': {'all': json.dumps(settings).encode(), 'plan': plan},
