@@ -5,8 +5,8 @@
 
 using namespace windlass::experts;
 
-/// The most numbers that known states may hold: what is not remembered is searched again.
-static constexpr size_t kMostKnown = 1 << 16;
+/// The most numbers that the states in memory may hold: what is not remembered is searched again.
+static constexpr size_t kMostNumbers = 1 << 16;
 /// What one step costs for each GPU or expert that it looks at, in units of the budget.
 static constexpr int64_t kStepCost = 4;
 
@@ -66,23 +66,20 @@ bool ExactSearch::isHopeless(int32_t rank, double &largestRoom) {
   return false;
 }
 
-bool ExactSearch::isKnown(int32_t rank) {
+std::vector<double> ExactSearch::describeState(int32_t rank) const {
   std::vector<std::pair<double, double>> open;
   for (const Gpu &gpu : gpus)
     if (gpu.free > 0)
       open.push_back({gpu.load, gpu.free});
   std::sort(open.begin(), open.end());
-  std::vector<double> key = {static_cast<double>(rank)};
+  std::vector<double> state = {static_cast<double>(rank)};
   // Experts of equal loads have falling numbers of replicas.
-  key.push_back(rank > 0 && loads[rank - 1] == loads[rank] ? counts[rank - 1] : 0);
+  state.push_back(rank > 0 && loads[rank - 1] == loads[rank] ? counts[rank - 1] : 0);
   for (auto [load, free] : open) {
-    key.push_back(load);
-    key.push_back(free);
+    state.push_back(load);
+    state.push_back(free);
   }
-  if ((known.size() + 1) * (2 * gpus.size() + 2) > kMostKnown)
-    return known.count(key) > 0;
-  // The limit only falls, so that a search that fails once fails again.
-  return !known.insert(std::move(key)).second;
+  return state;
 }
 
 void ExactSearch::placeExpert(int32_t rank) {
@@ -96,8 +93,12 @@ void ExactSearch::placeExpert(int32_t rank) {
     return;
   }
   double largestRoom;
-  if (isHopeless(rank, largestRoom) || isKnown(rank))
+  if (isHopeless(rank, largestRoom))
     return;
+  std::vector<double> state = describeState(rank);
+  if (hopeless.count(state))
+    return;
+  int64_t before = solutions;
   int32_t most = freeSlots - (experts - rank - 1);
   // All slots are filled, so that the last expert takes what is left.
   int32_t least = rank + 1 == experts ? most : 1;
@@ -110,6 +111,10 @@ void ExactSearch::placeExpert(int32_t rank) {
     counts[rank] = count;
     placeReplicas(rank, size, count, 0);
   }
+  // Where nothing was found here, nothing will be under a lower limit. Where something was, its largest load may be
+  // that of a GPU which is full already: with others full, the same rest may give something better.
+  if (solutions == before && (hopeless.size() + 1) * (2 * gpus.size() + 2) <= kMostNumbers)
+    hopeless.insert(std::move(state));
 }
 
 void ExactSearch::placeReplicas(int32_t rank, double size, int32_t left, int32_t firstGpu) {
@@ -139,4 +144,5 @@ void ExactSearch::takeSolution() {
   for (auto [rank, gpu] : placed)
     best[gpu * problem.slots + used[gpu]++] = order[rank];
   setLimit(computeLargestLoad(problem, best));
+  ++solutions;
 }

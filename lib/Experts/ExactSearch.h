@@ -34,7 +34,8 @@ private:
   void placeExpert(int32_t rank);
   void placeReplicas(int32_t rank, double size, int32_t left, int32_t firstGpu);
   bool isHopeless(int32_t rank, double &largestRoom);
-  bool isKnown(int32_t rank);
+  /// Returns all that matters for the experts from `rank` on: rank, and the GPUs with free slots, sorted.
+  std::vector<double> describeState(int32_t rank) const;
   void takeSolution();
 
   const FlatProblem &problem;
@@ -53,8 +54,9 @@ private:
   int32_t freeSlots = 0;
   std::vector<std::pair<int32_t, int32_t>> placed; // rank, GPU
   std::vector<int32_t> counts;                     // by rank
-  /// The states from which nothing better was found: rank, and the GPUs with free slots, sorted.
-  std::set<std::vector<double>> known;
+  int64_t solutions = 0;
+  /// The states from which nothing better was found.
+  std::set<std::vector<double>> hopeless;
 };
 
 } // namespace windlass::experts

@@ -43,8 +43,12 @@ TEST(PlaceExperts, FindsTheOptimumOfSmallCells) {
     EXPECT_NEAR(answer.load, optimum, 1e-9 * optimum);
     EXPECT_TRUE(answer.isOptimal());
     EXPECT_LE(answer.bound, optimum * (1 + 1e-9));
+    // The search that tries everything finds the optimum without the local search before it.
+    LayerAnswer tried = placeLayer(cell.shape, cell.loads, {0, 10'000'000, 0});
+    EXPECT_NEAR(tried.load, optimum, 1e-9 * optimum);
+    EXPECT_TRUE(tried.isOptimal());
     // A search that may not do anything says less, but nothing wrong.
-    LayerAnswer first = placeLayer(cell.shape, cell.loads, {0, 0});
+    LayerAnswer first = placeLayer(cell.shape, cell.loads, {0, 0, 0});
     ASSERT_EQ(checkPlacement(cell.shape, first.placement), "");
     EXPECT_GE(first.load, optimum * (1 - 1e-9));
     EXPECT_LE(first.bound, optimum * (1 + 1e-9));
@@ -71,6 +75,21 @@ TEST(PlaceExperts, PlacesLargeLayersNearTheBound) {
       EXPECT_LE(answer.load, 1.01 * answer.bound);
       EXPECT_EQ(placeLayer(shape, loads).placement, answer.placement);
     }
+}
+
+// The hot expert fills its GPU with the smallest of its node, and no placement does better.
+TEST(PlaceExperts, ProvesThatAFullGpuIsTheBest) {
+  auto place = [](const Shape &shape) {
+    LoadSettings settings;
+    settings.kind = LoadKind::hot;
+    settings.experts = shape.experts;
+    return placeLayer(shape, makeLoads(settings).front());
+  };
+  EXPECT_TRUE(place({256, 256, 8, 4, 32}).isOptimal());
+  EXPECT_TRUE(place({256, 256, 1, 1, 32}).isOptimal());
+  // With two more replicas the bound is not tight, but the mean is far below it.
+  LayerAnswer answer = place({64, 66, 1, 1, 22});
+  EXPECT_LE(answer.load, 1.0005 * answer.bound);
 }
 
 TEST(PlaceExperts, TakesLoadsOfNothing) {
