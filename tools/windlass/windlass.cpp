@@ -32,13 +32,14 @@ constexpr Subcommand subcommands[] = {
     {"diff", "compare two plans", runDiff},
     {"report", "write a run as one HTML page", runReport},
     {"checkpoint", "show what a checkpoint holds, or export it as one file", runCheckpoint},
+    {"place-experts", "place the experts of a mixture on GPUs, with replicas, for a load", runPlaceExperts},
     {"cache", "list the built programs, and remove those that are not used", runCache},
 };
 
 void printHelp(llvm::raw_ostream &out) {
   out << "usage: windlass SUBCOMMAND ...\nCompiles ONNX training graphs into parallel training programs.\n\n";
   for (const Subcommand &each : subcommands) {
-    out << "  " << each.name << std::string(12 - llvm::StringRef(each.name).size(), ' ') << each.summary << "\n";
+    out << "  " << each.name << std::string(15 - llvm::StringRef(each.name).size(), ' ') << each.summary << "\n";
   }
   out << "\nwindlass SUBCOMMAND --help tells more; windlass --version prints the version.\n";
 }
