@@ -71,7 +71,7 @@ LayerAnswer windlass::experts::placeGroups(Domains &domains, const FlatProblem &
 }
 
 PlaceLimits windlass::experts::shareLimits(int64_t layers) {
-  constexpr int64_t kFullLayers = 1000;
+  constexpr int64_t kFullLayers = 100;
   PlaceLimits limits;
   for (int64_t *steps : {&limits.exploreSteps, &limits.exactSteps, &limits.repairSteps})
     *steps = *steps * kFullLayers / std::max(layers, kFullLayers);

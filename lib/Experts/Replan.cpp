@@ -9,6 +9,8 @@ using namespace windlass::experts;
 
 /// The most partitions of groups that are tried besides that of before and of the best answer.
 static constexpr size_t kMostExchanges = 4;
+/// The most groups whose pairs are looked at.
+static constexpr int32_t kMostGroups = 256;
 
 /// Returns the groups on each node under a placement.
 static Partition findPartition(const Domains &domains, const Placement &placement) {
@@ -43,6 +45,8 @@ static Partition matchNodes(const Partition &before, const Partition &partition)
 /// Lists partitions in which two groups of different nodes have changed places and the limit may be kept, the one with
 /// the least bound first.
 static std::vector<Partition> listExchanges(Domains &domains, const Partition &before, double limit) {
+  if (domains.getShape().groups > kMostGroups)
+    return {};
   std::vector<double> loads = domains.computeGroupLoads();
   std::vector<std::pair<double, Partition>> found;
   for (size_t node = 0; node < before.size(); ++node)

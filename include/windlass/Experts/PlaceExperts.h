@@ -16,8 +16,8 @@ struct PlaceLimits {
   int64_t repairSteps = 2'000'000;
 };
 
-/// Returns the limits of each layer where there are `layers` of them: from a thousand layers on the layers share the
-/// steps of a thousand, so that a file of many layers takes a bounded time.
+/// Returns the limits of each layer where there are `layers` of them: from 100 layers on the layers share the
+/// steps of 100, so that a file of many layers takes a bounded time.
 PlaceLimits shareLimits(int64_t layers);
 
 struct LayerAnswer {
