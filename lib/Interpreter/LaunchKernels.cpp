@@ -210,6 +210,19 @@ static Results lossWithGrad(const LaunchCall &call) {
   return failed(gradient) ? Results() : SmallVector<Tensor>{(*loss)[0], gradient->front()};
 }
 
+/// Adds the squares of one operand after another, each sum as it is stored.
+static Results squareSums(const LaunchCall &call) {
+  std::optional<Tensor> sum;
+  for (const Tensor &input : call.inputs) {
+    Results squares = apply(call, KernelKind::square_sum, call.op.getSettings(), input, call.types);
+    if (failed(squares))
+      return failure();
+    sum = sum ? combineAll({*sum, squares->front()}, train::ReductionKind::sum) : squares->front();
+    call.round(call.types[0].getElementType(), *sum);
+  }
+  return SmallVector<Tensor>{std::move(*sum)};
+}
+
 /// Updates one parameter after another; a rounded weight is the weight as it is stored.
 static Results update(const LaunchCall &call) {
   sched::UpdateOperands its = *sched::getUpdateOperands(call.op);
@@ -263,6 +276,8 @@ static Rule getRule(KernelKind kind) {
     return normGrad;
   case KernelKind::softmax_cross_entropy_with_grad:
     return lossWithGrad;
+  case KernelKind::square_sum:
+    return squareSums;
   case KernelKind::adamw:
   case KernelKind::sgd:
     return update;

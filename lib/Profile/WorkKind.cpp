@@ -8,6 +8,7 @@ namespace {
 
 // The cells of Kernels.def that count FLOPs.
 constexpr WorkKind each(double) { return WorkKind::elements; }
+constexpr WorkKind operandsEach(double) { return WorkKind::elements; }
 constexpr WorkKind updates(double) { return WorkKind::elements; }
 constexpr WorkKind product() { return WorkKind::product; }
 constexpr WorkKind attention(double, unsigned) { return WorkKind::attention; }

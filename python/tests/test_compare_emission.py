@@ -152,6 +152,14 @@ class FormTest(unittest.TestCase):
             with self.subTest(old=old, new=new):
                 self.assertNotEqual(self.commands(**texts), self.commands())
 
+    def test_gradients_of_a_table(self):
+        step = TABLED.replace('adamw_list(compute, parameters_at(at, element_type::f32, p0), at(v1))', 'square_sum_list(compute, at(v1), gradients_at(at, g0), false)')
+        table = BUFFERS + 'constexpr gradient_places g0[] = {\n    {4, {0, 448}}, // layer.0.weight\n    {8, {0, 512}},\n};\n'
+        commands = self.commands(step, table)
+        self.assertEqual(self.commands(step.replace('g0', 'g7'), table.replace('g0', 'g7')), commands)
+        self.assertNotEqual(self.commands(step, table.replace('{0, 512}', '{0, 576}')), commands)
+        self.assertNotEqual(self.commands(step, table.replace('{4,', '{5,', 1)), commands)
+
     def test_text_of_no_known_form(self):
         self.assertIsNone(self.commands('int main() {}'))
         self.assertIsNone(self.commands(TABLED, 'constexpr buffer v0({0, 64'))

@@ -140,6 +140,17 @@ TEST(Emitted, BuffersAreViewsAtTheirPlaces) {
   ASSERT_EQ(one.count, 1);
   EXPECT_EQ(reinterpret_cast<const std::byte *>(one.of[0].exp_avg), c.at({1, 256}));
   EXPECT_EQ(one.of[0].rounded, c.at({1, 0}));
+
+  constexpr gradient_places gradients[] = {{4, {0, 64}}, {8, {1, 448}}};
+  constexpr gradient_rows gradients_in_row[] = {{4, {1, 1}}};
+  const squared_gradients both = gradients_at(buffer_views(c), gradients);
+  ASSERT_EQ(both.count, 2);
+  EXPECT_EQ(both.of[1].elements, 8);
+  EXPECT_EQ(reinterpret_cast<const std::byte *>(both.of[0].data), c.at({0, 64}));
+  EXPECT_EQ(reinterpret_cast<const std::byte *>(both.of[1].data), c.at({1, 448}));
+  const squared_gradients of_row = gradients_at(buffer_views(c, rows[1]), gradients_in_row);
+  ASSERT_EQ(of_row.count, 1);
+  EXPECT_EQ(reinterpret_cast<const std::byte *>(of_row.of[0].data), c.at({1, 256}));
 }
 
 } // namespace

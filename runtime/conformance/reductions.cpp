@@ -95,5 +95,62 @@ TEST(SquareSum, AnyStrides) {
   }
 }
 
+/// Several gradients, each beginning `offset` elements behind a multiple of 64 bytes.
+struct several_gradients {
+  std::vector<tensor> tensors;
+  squared_gradients list;
+
+  explicit several_gradients(std::int64_t offset) {
+    for (const std::int64_t n : {1, 7, 4096, 20003, 4097, 12, 70001, 3})
+      tensors.emplace_back(sizes{n + offset}).fill_with([&](std::int64_t i) { return value(i - offset, n); });
+    for (const tensor &t : tensors)
+      list.of[list.count++] = {t.elements() - offset, t.v().as<const float>() + offset};
+  }
+  static float value(std::int64_t i, std::int64_t n) { return static_cast<float>((i * 7919 + n) % 1009) / 997 - 0.4f; }
+
+  double sum() const {
+    double all = 0;
+    for (std::int32_t i = 0; i < list.count; ++i)
+      for (std::int64_t k = 0; k < list.of[i].elements; ++k)
+        all += static_cast<double>(list.of[i].data[k]) * static_cast<double>(list.of[i].data[k]);
+    return all;
+  }
+};
+
+float sum_list(const several_gradients &gradients, float before, bool accumulate, std::int32_t threads,
+               std::int64_t scratch_bytes) {
+  test_stream s(threads, scratch_bytes);
+  const tensor out({});
+  out[0] = before;
+  EXPECT_STATUS_OK(square_sum_list(s, out, gradients.list, accumulate));
+  return out[0];
+}
+
+/// The bits depend neither on the team nor on where gradients begin.
+TEST(SquareSum, OfSeveralGradientsInOneCommand) {
+  for (const bool accumulate : {false, true})
+    for (const std::int64_t scratch_bytes : {std::int64_t(1) << 21, std::int64_t(24), std::int64_t(0)}) {
+      const several_gradients aligned(0);
+      const float sum = sum_list(aligned, 5, accumulate, 1, scratch_bytes);
+      const double expected = aligned.sum() + (accumulate ? 5 : 0);
+      EXPECT_NEAR(static_cast<double>(sum), expected, 1e-6 * expected);
+      EXPECT_EQ(sum_list(aligned, 5, accumulate, 3, scratch_bytes), sum);
+      for (const std::int64_t offset : {1, 2, 3})
+        EXPECT_EQ(sum_list(several_gradients(offset), 5, accumulate, 1, scratch_bytes), sum) << offset;
+    }
+}
+
+/// On a processor they are those of a command for each, which add to one another.
+TEST(SquareSum, OfSeveralGradientsIsThatOfOneAfterAnother) {
+  if constexpr (detail::backend_has_device)
+    GTEST_SKIP() << "a device sums all before it rounds";
+  test_stream s;
+  const several_gradients gradients(0);
+  const tensor out({});
+  for (std::size_t i = 0; i < gradients.tensors.size(); ++i)
+    EXPECT_STATUS_OK(square_sum(s, out, gradients.tensors[i], i > 0));
+  EXPECT_EQ(sum_list(gradients, 0, false, 2, 1 << 21), out[0]);
+}
+
 } // namespace
 } // namespace windlass::rt::testing

@@ -23,7 +23,8 @@ Cell getOrigin(const KernelRow &row) {
 }
 
 std::string countText(unsigned least, unsigned most) {
-  return least == most ? std::to_string(least) : llvm::formatv("{0} or {1}", least, most).str();
+  return least == most ? std::to_string(least)
+                       : llvm::formatv("{0} {1} {2}", least, most == least + 1 ? "or" : "to", most).str();
 }
 
 Cell getOperands(const KernelRow &row) {
@@ -63,6 +64,8 @@ Cell getFlops(const KernelRow &row) {
   case KernelFlops::Kind::each:
     return row.flops.count == 0 ? Cell{"computes nothing", true}
                                 : Cell{llvm::formatv("{0:F0} each", row.flops.count).str()};
+  case KernelFlops::Kind::operands:
+    return {llvm::formatv("{0:F0} each of all operands", row.flops.count).str()};
   case KernelFlops::Kind::product:
     return {"product"};
   case KernelFlops::Kind::attention:

@@ -17,10 +17,23 @@ std::string BufferTable::getName(const BufferPlace &place, MemRefType type, cons
   return name;
 }
 
+std::string BufferTable::beginTable(char letter, const char *rowType) {
+  std::string name = letter + std::to_string(counts[letter]++);
+  lines.push_back("constexpr " + std::string(rowType) + " " + name + "[] = {");
+  return name;
+}
+
+std::string BufferTable::addGradientTable(llvm::ArrayRef<GradientPlace> gradients) {
+  std::string name = beginTable('g', gradients.front().gradient.isColumn ? "gradient_rows" : "gradient_places");
+  for (const GradientPlace &its : gradients)
+    lines.push_back("    {" + std::to_string(its.elements) + ", " + cpp::listText(its.gradient.getNumbers()) + "}," +
+                    commentOf(its.label));
+  lines.push_back("};");
+  return name;
+}
+
 std::string BufferTable::addParameterTable(llvm::ArrayRef<ParameterPlaces> parameters) {
-  std::string name = "p" + std::to_string(tables++);
-  const char *type = parameters.front().weight.isColumn ? "parameter_rows " : "parameter_places ";
-  lines.push_back("constexpr " + (type + name) + "[] = {");
+  std::string name = beginTable('p', parameters.front().weight.isColumn ? "parameter_rows" : "parameter_places");
   for (const ParameterPlaces &its : parameters) {
     std::string text = "    {" + std::to_string(its.elements);
     for (const BufferPlace &place : {its.weight, its.average, its.squares, its.gradient, its.rounded})

@@ -28,6 +28,13 @@ struct ParameterPlaces {
   cpp::Label label;
 };
 
+/// The place of one of the gradients whose squares a command sums.
+struct GradientPlace {
+  int64_t elements = 0;
+  BufferPlace gradient;
+  cpp::Label label;
+};
+
 /// Names each buffer by an ordinal, in the order of first use: `v0`, `r0` where a row has the offset, `s0` in a slot,
 /// `q0` in a slot where a row has the offset. A buffer is a place, a type, and what it holds, so that one place has
 /// several names where its content changes; equal buffers of all functions have one.
@@ -42,18 +49,24 @@ public:
   cpp::Expr<rt::parameter_buffers<Place>[]> addParameters(llvm::ArrayRef<ParameterPlaces> parameters) {
     return cpp::Expr<rt::parameter_buffers<Place>[]>(addParameterTable(parameters));
   }
+  /// Adds a table of gradients and returns its name; all places are of the kind `Place`.
+  template <class Place> cpp::Expr<rt::gradient_buffer<Place>[]> addGradients(llvm::ArrayRef<GradientPlace> gradients) {
+    return cpp::Expr<rt::gradient_buffer<Place>[]>(addGradientTable(gradients));
+  }
   /// Returns the definitions, one to a line.
   const std::vector<std::string> &getLines() const { return lines; }
 
 private:
   std::string getName(const BufferPlace &place, mlir::MemRefType type, const cpp::Label &holds);
   std::string addParameterTable(llvm::ArrayRef<ParameterPlaces> parameters);
+  std::string addGradientTable(llvm::ArrayRef<GradientPlace> gradients);
+  /// Begins a table and returns its name; `rowType` is the C++ type of its rows.
+  std::string beginTable(char letter, const char *rowType);
 
   std::vector<std::string> lines;
   llvm::StringMap<std::string> names; // all of a definition but the name -> the name
   /// The number of names by their letter.
   std::map<char, size_t> counts;
-  size_t tables = 0;
 };
 
 } // namespace windlass

@@ -187,23 +187,59 @@ LogicalResult StepEmitter::emitCommand(Scope &scope, Operation *command) {
 LogicalResult StepEmitter::emitLaunch(Scope &scope, sched::LaunchOp op) {
   if (auto update = sched::getUpdateOperands(op); update && update->parameters > 1)
     return emitUpdates(scope, op, *update);
+  if (op.getKernel() == sched::KernelKind::square_sum && op.getIns().size() > 1)
+    return emitSquares(scope, op);
   auto ins = viewsOf(scope, op.getInsMutable()), outs = viewsOf(scope, op.getOutsMutable());
-  cpp::Expr<bool> accumulate = op.getAccumulateAfterFirst() ? scope.adds() : cpp::boolean(op.getAccumulate());
-  return emitKernel(scope.calls,
-                    {op, scope.context(), streamOf(scope, op), ins, outs, accumulate, constants.getTable(op)});
+  return emitKernel(scope.calls, {op, scope.context(), streamOf(scope, op), ins, outs, accumulateOf(scope, op),
+                                  constants.getTable(op)});
+}
+
+cpp::Expr<bool> StepEmitter::accumulateOf(Scope &scope, sched::LaunchOp op) {
+  return op.getAccumulateAfterFirst() ? scope.adds() : cpp::boolean(op.getAccumulate());
+}
+
+BufferPlace StepEmitter::placeInTable(Scope &scope, Value buffer, TablePlaces &seen) {
+  BufferPlace place = placeOf(scope, buffer);
+  (place.isColumn ? seen.hasColumns : seen.hasOffsets) = true;
+  return place;
+}
+
+/// Checks that one table can have the places of a launch's buffers; `things` are what the launch takes several of.
+LogicalResult StepEmitter::checkTable(sched::LaunchOp op, llvm::StringRef things, const TablePlaces &places) {
+  for (Value in : op.getIns())
+    if (auto type = cast<MemRefType>(in.getType()); !type.getElementType().isF32())
+      return op.emitOpError("of several ") << things << " needs them in f32, but one is " << type;
+  for (Value buffer : op->getOperands()) {
+    if (!cast<MemRefType>(buffer.getType()).getLayout().isIdentity())
+      return op.emitOpError("of several ") << things << " needs them dense, but one is " << buffer.getType();
+    if (isInSlot(buffer, arenas))
+      return op.emitOpError("of several ") << things << " must not work on what is in a slot";
+  }
+  if (places.hasColumns && places.hasOffsets)
+    return op.emitOpError("of several ") << things << " must not be part of a repeated block";
+  return success();
+}
+
+/// Emits a sum of several gradients' squares: a table has their places.
+LogicalResult StepEmitter::emitSquares(Scope &scope, sched::LaunchOp op) {
+  TablePlaces places;
+  std::vector<GradientPlace> gradients;
+  for (OpOperand &operand : op.getInsMutable())
+    gradients.push_back({cast<MemRefType>(operand.get().getType()).getNumElements(),
+                         placeInTable(scope, operand.get(), places), contents.getLabel(operand)});
+  View sum = viewOf(scope, op.getOutsMutable()[0]);
+  if (failed(checkTable(op, "gradients", places)))
+    return failure();
+  cpp::Gradients all = places.hasColumns
+                           ? RuntimeCalls::gradientsAt(views(), buffers.addGradients<rt::row_place>(gradients))
+                           : RuntimeCalls::gradientsAt(views(), buffers.addGradients<rt::place>(gradients));
+  scope.calls.squareSumList(streamOf(scope, op), sum, all, accumulateOf(scope, op));
+  return success();
 }
 
 /// Emits an optimizer step for several parameters: a table has the places of their buffers.
 LogicalResult StepEmitter::emitUpdates(Scope &scope, sched::LaunchOp op, const sched::UpdateOperands &its) {
-  for (Value buffer : op.getOperands())
-    if (!cast<MemRefType>(buffer.getType()).getLayout().isIdentity())
-      return op.emitOpError("of several parameters needs them dense, but one is ") << buffer.getType();
-  bool hasColumns = false, hasOffsets = false;
-  auto take = [&](Value buffer) {
-    BufferPlace place = placeOf(scope, buffer);
-    (place.isColumn ? hasColumns : hasOffsets) = true;
-    return place;
-  };
+  TablePlaces seen;
   std::vector<ParameterPlaces> parameters(its.parameters);
   for (auto [i, parameter] : llvm::enumerate(parameters)) {
     size_t first = i * its.operands;
@@ -211,24 +247,22 @@ LogicalResult StepEmitter::emitUpdates(Scope &scope, sched::LaunchOp op, const s
     parameter.label = contents.getLabel(op.getInsMutable()[first]);
     BufferPlace *places[] = {&parameter.weight, &parameter.average, &parameter.squares, &parameter.gradient};
     for (auto [k, place] : llvm::enumerate(places))
-      *place = take(op.getIns()[first + k]);
+      *place = placeInTable(scope, op.getIns()[first + k], seen);
   }
   llvm::SmallVector<View> scalars;
   for (unsigned i = its.parameters * its.operands; i < op.getIns().size(); ++i)
     scalars.push_back(viewOf(scope, op.getInsMutable()[i]));
   for (auto [out, buffer] : llvm::enumerate(op.getOuts())) {
-    BufferPlace place = take(buffer);
+    BufferPlace place = placeInTable(scope, buffer, seen);
     if (!op.getReplaced(out))
       parameters[out / its.results].rounded = place;
   }
-  if (hasColumns && hasOffsets)
-    return op.emitOpError("must not be part of a repeated block");
-  if (llvm::any_of(op.getOperands(), [&](Value buffer) { return isInSlot(buffer, arenas); }))
-    return op.emitOpError("updates what is in a slot");
+  if (failed(checkTable(op, "parameters", seen)))
+    return failure();
   Type rounded = cast<MemRefType>(op.getOuts()[its.isRounded() ? its.updated : 0].getType()).getElementType();
   cpp::Parameters all =
-      hasColumns ? RuntimeCalls::parametersAt(views(), rounded, buffers.addParameters<rt::row_place>(parameters))
-                 : RuntimeCalls::parametersAt(views(), rounded, buffers.addParameters<rt::place>(parameters));
+      seen.hasColumns ? RuntimeCalls::parametersAt(views(), rounded, buffers.addParameters<rt::row_place>(parameters))
+                      : RuntimeCalls::parametersAt(views(), rounded, buffers.addParameters<rt::place>(parameters));
   scope.calls.adamwList(streamOf(scope, op), all, scalars, op.getSettings().contains("decays"));
   return success();
 }

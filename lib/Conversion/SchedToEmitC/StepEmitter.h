@@ -32,6 +32,10 @@ public:
 
 private:
   struct Scope;
+  /// Whether places in a table are columns of a row, and whether some are offsets.
+  struct TablePlaces {
+    bool hasColumns = false, hasOffsets = false;
+  };
 
   static int nextColumn(Scope &scope);
   BufferPlace placeOf(Scope &scope, mlir::Value buffer);
@@ -43,6 +47,10 @@ private:
   llvm::LogicalResult emitCommands(Scope &scope, llvm::ArrayRef<mlir::Operation *> commands);
   llvm::LogicalResult emitCommand(Scope &scope, mlir::Operation *command);
   llvm::LogicalResult emitLaunch(Scope &scope, sched::LaunchOp op);
+  static cpp::Expr<bool> accumulateOf(Scope &scope, sched::LaunchOp op);
+  BufferPlace placeInTable(Scope &scope, mlir::Value buffer, TablePlaces &seen);
+  llvm::LogicalResult checkTable(sched::LaunchOp op, llvm::StringRef things, const TablePlaces &places);
+  llvm::LogicalResult emitSquares(Scope &scope, sched::LaunchOp op);
   llvm::LogicalResult emitUpdates(Scope &scope, sched::LaunchOp op, const sched::UpdateOperands &its);
   llvm::LogicalResult emitMap(Scope &scope, sched::LaunchMapOp op);
   llvm::LogicalResult emitCollective(Scope &scope, sched::LaunchCollectiveOp op);

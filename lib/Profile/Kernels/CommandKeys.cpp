@@ -115,6 +115,12 @@ static double countFlops(sched::LaunchOp op) {
       all += elements(op.getIns()[i * update.operands]);
     return flops.count * all;
   }
+  case Kind::operands: {
+    double all = 0;
+    for (Value in : op.getIns())
+      all += elements(in);
+    return flops.count * all;
+  }
   case Kind::each:
     break;
   }

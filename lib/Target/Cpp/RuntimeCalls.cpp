@@ -229,6 +229,11 @@ void RuntimeCalls::squareSum(const Stream &s, const View &out, const View &in, c
   WINDLASS_RUNTIME_STATEMENT(square_sum, s, out, in, accumulate);
 }
 
+void RuntimeCalls::squareSumList(const Stream &s, const View &out, const Gradients &gradients,
+                                 const Expr<bool> &accumulate) {
+  WINDLASS_RUNTIME_STATEMENT(square_sum_list, s, out, gradients, accumulate);
+}
+
 void RuntimeCalls::adamw(const Stream &s, llvm::ArrayRef<View> o, const View &rounded, bool decays) {
   WINDLASS_RUNTIME_STATEMENT(adamw, s, o[0], o[1], o[2], rounded, o[3], o[4], o[5], o[6], o[7], o[8], o[9], o[10],
                              o[11], boolean(decays));

@@ -1,7 +1,7 @@
 // Reductions over dimensions, and the sum of squares.
 #include "rows.h"
 
-#include "windlass/rt/kernels.h"
+#include "windlass/rt/detail/squares.h"
 
 #include <limits>
 
@@ -187,6 +187,20 @@ status square_sum(stream &s, const view &out, const view &in, bool accumulate) {
     reduce_all<squares_of>(*out.as<float>(), in.as<const float>(), sequence(in, 0, in.rank), accumulate, threads);
     return {};
   });
+}
+
+/// Each gradient's sum is added by itself, so that the bits are those of a command for each.
+status square_sum_list(stream &s, const view &out, const squared_gradients &gradients, bool accumulate) {
+  WINDLASS_TRY(check_f32(out, "square_sum"));
+  return s.submit(detail::work_of(gradients),
+                  [sum = out.as<float>(), gradients, accumulate, threads = s.threads()]() -> status {
+                    for (std::int32_t i = 0; i < gradients.count; ++i) {
+                      const squared_gradients::gradient &g = gradients.of[i];
+                      const view elements = dense_view(nullptr, element_type::f32, {g.elements});
+                      reduce_all<squares_of>(*sum, g.data, sequence(elements, 0, 1), accumulate || i > 0, threads);
+                    }
+                    return {};
+                  });
 }
 
 } // namespace windlass::rt

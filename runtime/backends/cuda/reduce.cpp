@@ -1,6 +1,8 @@
 // Reductions over dimensions, and the sum of squares.
 #include "rows.h"
 
+#include "windlass/rt/detail/squares.h"
+
 namespace windlass::rt {
 
 namespace cuda {
@@ -109,6 +111,67 @@ __global__ void join_all(operand out, const typename Op::value *partial, std::in
     put(out, 0, sum, adds);
 }
 
+// The squares of several gradients in one launch: blocks walk over chunks of all of them.
+
+constexpr int square_pack = 4;
+constexpr std::int64_t square_chunk = std::int64_t(block_threads) * square_pack * 4;
+
+__host__ __device__ inline std::int64_t count_chunks(const squared_gradients::gradient &g) {
+  return (g.elements + square_chunk - 1) / square_chunk;
+}
+
+/// Adds the squares of the elements of chunk `chunk` that are this thread's. The order is that of the elements, whether
+/// packs are aligned or not.
+__device__ inline double add_squares(double sum, const squared_gradients::gradient &g, std::int64_t chunk) {
+  const bool is_aligned = reinterpret_cast<std::uintptr_t>(g.data) % (square_pack * sizeof(float)) == 0;
+  const std::int64_t begin = chunk * square_chunk, left = g.elements - begin;
+  const std::int64_t end = begin + (left < square_chunk ? left : square_chunk);
+  for (std::int64_t i = begin + threadIdx.x * square_pack; i < end; i += block_threads * square_pack) {
+    const std::int64_t stop = end - i < square_pack ? end : i + square_pack;
+    if (is_aligned && stop - i == square_pack) {
+      float x[square_pack];
+      load_as<float>(x, reinterpret_cast<const std::byte *>(g.data), i);
+      for (const float value : x)
+        sum = squares_of::join(sum, squares_of::take(value));
+    } else {
+      for (std::int64_t k = i; k < stop; ++k)
+        sum = squares_of::join(sum, squares_of::take(g.data[k]));
+    }
+  }
+  return sum;
+}
+
+/// Sums into as many partial results as there are blocks; a single block writes the result where `partial` is null.
+__global__ void sum_squares(double *partial, operand out, squared_gradients gradients, bool adds) {
+  double sum = squares_of::start();
+  std::int64_t chunk = blockIdx.x; // behind those of earlier gradients
+  for (int i = 0; i < gradients.count; ++i) {
+    const squared_gradients::gradient g = gradients.of[i];
+    const std::int64_t chunks = count_chunks(g);
+    for (; chunk < chunks; chunk += gridDim.x)
+      sum = add_squares(sum, g, chunk);
+    chunk -= chunks;
+  }
+  sum = reduce_block<squares_of>(sum);
+  if (threadIdx.x != 0)
+    return;
+  if (partial != nullptr)
+    partial[blockIdx.x] = sum;
+  else
+    put(out, 0, sum, adds);
+}
+
+status sum_squares_of(const stream &s, const operand &out, const squared_gradients &gradients, bool adds) {
+  std::int64_t chunks = 0;
+  for (int i = 0; i < gradients.count; ++i)
+    chunks += count_chunks(gradients.of[i]);
+  const std::int64_t room = s.scratch_bytes() / static_cast<std::int64_t>(sizeof(double));
+  const std::int64_t blocks = std::min<std::int64_t>({blocks_for(chunks, 1), 1024, std::max<std::int64_t>(room, 1)});
+  double *partial = blocks > 1 ? reinterpret_cast<double *>(s.scratch()) : nullptr;
+  WINDLASS_TRY(launch(s, static_cast<unsigned>(blocks), block_threads, sum_squares, partial, out, gradients, adds));
+  return partial ? launch(s, 1, block_threads, join_all<squares_of>, out, partial, blocks, adds) : ok_status();
+}
+
 template <class Op, int W>
 status reduce_columns_as(stream &s, const view &out, const view &in, const sequence &kept_in, const sequence &reduced,
                          std::int64_t room, bool adds) {
@@ -172,6 +235,13 @@ status square_sum(stream &s, const view &out, const view &in, bool accumulate) {
   WINDLASS_TRY(cuda::check_views(cuda::are_real({out, in}), "square_sum"));
   return s.submit({"square_sum", 0, bytes_of({in}), {in.elements()}},
                   [=, &s]() -> status { return cuda::reduce_as<cuda::squares_of>(s, out, in, in.rank, accumulate); });
+}
+
+status square_sum_list(stream &s, const view &out, const squared_gradients &gradients, bool accumulate) {
+  WINDLASS_TRY(cuda::check_views(out.type == element_type::f32, "square_sum"));
+  return s.submit(detail::work_of(gradients), [sum = cuda::operand(out), gradients, accumulate, &s]() -> status {
+    return cuda::sum_squares_of(s, sum, gradients, accumulate);
+  });
 }
 
 } // namespace windlass::rt

@@ -108,6 +108,7 @@ status scatter_elements_add(stream &s, const view &, const view &, const view &,
   return issue(s, "scatter_elements_add");
 }
 status square_sum(stream &s, const view &, const view &, bool) { return issue(s, "square_sum"); }
+status square_sum_list(stream &s, const view &, const squared_gradients &, bool) { return issue(s, "square_sum"); }
 
 status adamw(stream &s, const view &, const view &, const view &, const view &, const view &, const view &,
              const view &, const view &, const view &, const view &, const view &, const view &, const view &, bool) {

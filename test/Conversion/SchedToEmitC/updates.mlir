@@ -2,8 +2,13 @@
 
 sched.program @program on <[]> {
 // An optimizer step of several parameters is one call, with a table of elements and offsets: of the weight, its moments,
-// the gradient and the rounded weight. One of one parameter takes views.
+// the gradient and the rounded weight. One of one parameter takes views. So does a sum of squares of one gradient; that of
+// several has a table too.
 
+// CHECK: constexpr gradient_places g0[] = {
+// CHECK-NEXT: {8, {0, 320}},
+// CHECK-NEXT: {4, {0, 640}},
+// CHECK-NEXT: };
 // CHECK: constexpr buffer [[RATE:v[0-9]+]]({0, 0}, element_type::f32, {});
 // CHECK: constexpr parameter_places p0[] = {
 // CHECK-NEXT: {8, {0, 128}, {0, 192}, {0, 256}, {0, 320}, {0, 384}},
@@ -11,6 +16,8 @@ sched.program @program on <[]> {
 // CHECK-NEXT: };
 // CHECK: constexpr buffer [[H:v[0-9]+]]({0, 960}, element_type::bf16, {4}); // result 3 of adamw
 // CHECK: status update(
+// CHECK: WINDLASS_TRY(square_sum(compute, at([[SUM:.*]]), at({{.*}}), false));
+// CHECK: WINDLASS_TRY(square_sum_list(compute, at([[SUM]]), gradients_at(at, g0), true));
 // CHECK: WINDLASS_TRY(adamw_list(compute, parameters_at(at, element_type::bf16, p0), at([[RATE]]), {{.*}}, true));
 // CHECK: WINDLASS_TRY(adamw(compute, at({{.*}}), at({{.*}}), at({{.*}}), at([[H]]), at({{.*}}), at([[RATE]]), {{.*}}, false));
 sched.arena @device_arena device bytes 4096
@@ -32,6 +39,9 @@ func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} {
   %bg = sched.buffer @device_arena[640] : memref<4xf32>
   %bh = sched.buffer @device_arena[704] : memref<4xbf16>
   %h = sched.buffer @device_arena[960] : memref<4xbf16>
+  %sum = sched.buffer @device_arena[1024] : memref<f32>
+  sched.launch square_sum on @compute ins(%a) outs(%sum) {} : (memref<2x4xf32>) -> memref<f32>
+  sched.launch square_sum on @compute ins(%ag, %bg) outs(%sum) {} accumulate : (memref<2x4xf32>, memref<4xf32>) -> memref<f32>
   sched.launch adamw on @compute ins(%a, %am, %av, %ag, %b, %bm, %bv, %bg, %s, %s, %s, %s, %s, %s, %s, %s) outs(%a, %am, %av, %ah, %b, %bm, %bv, %bh) {decays} : (memref<2x4xf32>, memref<2x4xf32>, memref<2x4xf32>, memref<2x4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<2x4xf32>, memref<2x4xf32>, memref<2x4xf32>, memref<2x4xbf16>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xbf16>)
   sched.launch adamw on @compute ins(%b, %bm, %bv, %bg, %s, %s, %s, %s, %s, %s, %s, %s) outs(%b, %bm, %bv, %h) {} : (memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xbf16>)
   return

@@ -35,6 +35,7 @@ using Communicator = Expr<rt::communicator>;
 using View = Expr<rt::view>;
 using Row = Expr<const std::int64_t *>;
 using Parameters = Expr<rt::updated_parameters>;
+using Gradients = Expr<rt::squared_gradients>;
 using Views = Expr<rt::buffer_views>;
 
 Expr<bool> boolean(bool value);
@@ -174,6 +175,11 @@ public:
                                  const Expr<rt::parameter_buffers<Place>[]> &table) {
     return Parameters(callText("parameters_at", {views.text, elementTypeText(rounded), table.text}));
   }
+  /// Returns the gradients whose squares one command sums.
+  template <class Place>
+  static Gradients gradientsAt(const Views &views, const Expr<rt::gradient_buffer<Place>[]> &table) {
+    return Gradients(callText("gradients_at", {views.text, table.text}));
+  }
   /// Returns the rank's own one of `blocks` [n, rest...]: the block whose number is the rank's coordinates on the mesh
   /// axes `axes`.
   static View ownBlock(const Context &c, const View &blocks, llvm::ArrayRef<int64_t> axes);
@@ -239,6 +245,7 @@ public:
   void scatterElementsAdd(const Stream &s, const View &out, const View &indices, const View &in, int64_t axis,
                           const Expr<bool> &accumulate);
   void squareSum(const Stream &s, const View &out, const View &in, const Expr<bool> &accumulate);
+  void squareSumList(const Stream &s, const View &out, const Gradients &gradients, const Expr<bool> &accumulate);
   /// Adds the call of an update; `operands` are in the order of `train.adamw` and `train.sgd`.
   void adamw(const Stream &s, llvm::ArrayRef<View> operands, const View &rounded, bool decays);
   void adamwList(const Stream &s, const Parameters &parameters, llvm::ArrayRef<View> scalars, bool decays);

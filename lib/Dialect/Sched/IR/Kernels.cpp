@@ -39,6 +39,7 @@ constexpr InPlace must(InPlace::Pair first, InPlace::Pair second, InPlace::Pair 
 constexpr InPlace dropped(InPlace::Pair pair) { return inPlace(InPlace::Mode::dropped, pair); }
 
 constexpr KernelFlops each(double count) { return {KernelFlops::Kind::each, count}; }
+constexpr KernelFlops operandsEach(double count) { return {KernelFlops::Kind::operands, count}; }
 constexpr KernelFlops product() { return {KernelFlops::Kind::product, 2}; }
 constexpr KernelFlops attention(double products, unsigned query) {
   return {KernelFlops::Kind::attention, products, query};

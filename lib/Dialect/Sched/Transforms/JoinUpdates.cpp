@@ -11,15 +11,21 @@ namespace windlass::sched {
 #include "windlass/Dialect/Sched/Transforms/Passes.h.inc"
 } // namespace windlass::sched
 
-/// The most elements of one command. Its work then takes long compared with a launch, and a measurement of it needs
-/// little memory.
+/// The most elements of one step. Its work then takes long compared with a launch, and a measurement of it needs little
+/// memory.
 static constexpr int64_t kMostElements = int64_t(1) << 22;
+
+static bool isSquareSum(LaunchOp launch) { return launch.getKernel() == KernelKind::square_sum; }
+
+static bool isDenseF32(Value buffer) {
+  return typeOf(buffer).getElementType().isF32() && typeOf(buffer).getLayout().isIdentity();
+}
 
 namespace {
 
-/// Steps that become one, at the place of the last.
+/// Commands that become one, at the place of the last: steps, or sums of squares of which each adds to the one before.
 struct Group {
-  SmallVector<LaunchOp> updates;
+  SmallVector<LaunchOp> commands;
   int64_t elements = 0;
   SmallVector<Extent> read, written;
 };
@@ -30,7 +36,7 @@ public:
     for (Operation &op : llvm::make_early_inc_range(block)) {
       if (isa<BufferOp>(op))
         continue;
-      // Nobody may wait longer for a step, and a step for nobody, than before.
+      // Nobody may wait longer for a command, and a command for nobody, than before.
       if (!isa<LaunchOp, LaunchMapOp>(op)) {
         close([](const Group &) { return true; });
         continue;
@@ -41,10 +47,14 @@ public:
         read.push_back(getExtent(in));
       for (Value out : outs)
         written.push_back(getExtent(out));
+      auto launch = dyn_cast<LaunchOp>(op);
+      bool joins = launch && isJoinable(launch);
       close([&](const Group &group) {
-        return meet(written, group.read) || meet(written, group.written) || meet(read, group.written);
+        // A sum that goes on writes what the group writes.
+        bool goesOn = joins && isSquareSum(launch) && isAlike(group.commands.front(), launch);
+        return meet(written, group.read) || (!goesOn && meet(written, group.written)) || meet(read, group.written);
       });
-      if (auto launch = dyn_cast<LaunchOp>(op); launch && isJoinable(launch))
+      if (joins)
         add(launch, read, written);
     }
     close([](const Group &) { return true; });
@@ -56,40 +66,52 @@ private:
         a, [&](const Extent &x) { return llvm::any_of(b, [&](const Extent &y) { return x.overlaps(y); }); });
   }
 
-  /// Whether the launch is a step of one parameter, on dense buffers, whose kernel takes several.
+  /// Whether the launch is a step of one parameter, or the sum of one gradient's squares, on dense buffers, whose
+  /// kernel takes several.
   static bool isJoinable(LaunchOp launch) {
+    if (isSquareSum(launch))
+      return launch.getIns().size() == 1 && !launch.getAccumulateAfterFirst() &&
+             llvm::all_of(launch->getOperands(), isDenseF32);
     std::optional<UpdateOperands> its = getUpdateOperands(launch);
     return its && its->parameters < launch.getRow().operands.mostParameters && its->parameters == 1 &&
-           typeOf(launch.getIns()[0]).getNumElements() <= kMostElements &&
-           llvm::all_of(
-               launch.getIns(), [](Value in) { return typeOf(in).getElementType().isF32(); }) &&
-           llvm::all_of(launch->getOperands(), [](Value buffer) { return typeOf(buffer).getLayout().isIdentity(); });
+           typeOf(launch.getIns()[0]).getNumElements() <= kMostElements && llvm::all_of(launch.getIns(), isDenseF32) &&
+           llvm::all_of(launch.getOuts(), [](Value buffer) { return typeOf(buffer).getLayout().isIdentity(); });
   }
 
-  static bool isAlike(LaunchOp a, LaunchOp b) {
-    size_t operands = getUpdateOperands(a)->operands;
-    auto scalars = [&](LaunchOp op) { return op.getIns().drop_front(operands); };
+  /// Whether `next` may be in a group that begins with `first`.
+  static bool isAlike(LaunchOp first, LaunchOp next) {
     auto inOneArena = [](auto pair) { return getPlace(std::get<0>(pair)).arena == getPlace(std::get<1>(pair)).arena; };
-    return a.getKernel() == b.getKernel() && a.getStreamAttr() == b.getStreamAttr() &&
-           a.getSettings() == b.getSettings() && a.getOuts().size() == b.getOuts().size() &&
-           typeOf(a.getOuts().back()).getElementType() == typeOf(b.getOuts().back()).getElementType() &&
-           llvm::all_of(llvm::zip_equal(a.getIns(), b.getIns()), inOneArena) &&
-           llvm::all_of(llvm::zip_equal(a.getOuts(), b.getOuts()), inOneArena) &&
-           llvm::all_of(llvm::zip_equal(scalars(a), scalars(b)),
+    if (first.getKernel() != next.getKernel() || first.getStreamAttr() != next.getStreamAttr() ||
+        first.getSettings() != next.getSettings() || first.getOuts().size() != next.getOuts().size() ||
+        !llvm::all_of(llvm::zip_equal(first.getIns(), next.getIns()), inOneArena))
+      return false;
+    if (isSquareSum(first))
+      return next.getAccumulate() && isSame(first.getOuts()[0], next.getOuts()[0]);
+    size_t operands = getUpdateOperands(first)->operands;
+    auto scalars = [&](LaunchOp op) { return op.getIns().drop_front(operands); };
+    return typeOf(first.getOuts().back()).getElementType() == typeOf(next.getOuts().back()).getElementType() &&
+           llvm::all_of(llvm::zip_equal(first.getOuts(), next.getOuts()), inOneArena) &&
+           llvm::all_of(llvm::zip_equal(scalars(first), scalars(next)),
                         [](auto pair) { return isSame(std::get<0>(pair), std::get<1>(pair)); });
+  }
+
+  /// Whether the kernel cannot take one more, of `elements` elements.
+  static bool isFull(const Group &group, int64_t elements) {
+    LaunchOp first = group.commands.front();
+    const OperandCounts &operands = first.getRow().operands;
+    if (isSquareSum(first))
+      return group.commands.size() == operands.most;
+    return group.commands.size() == operands.mostParameters || group.elements + elements > kMostElements;
   }
 
   void add(LaunchOp launch, ArrayRef<Extent> read, ArrayRef<Extent> written) {
     int64_t elements = typeOf(launch.getIns()[0]).getNumElements();
-    auto alike = [&](const Group &group) { return isAlike(group.updates.front(), launch); };
-    close([&](const Group &group) {
-      return alike(group) && (group.updates.size() == launch.getRow().operands.mostParameters ||
-                              group.elements + elements > kMostElements);
-    });
+    auto alike = [&](const Group &group) { return isAlike(group.commands.front(), launch); };
+    close([&](const Group &group) { return alike(group) && isFull(group, elements); });
     auto *group = llvm::find_if(open, alike);
     if (group == open.end())
       group = open.insert(open.end(), Group());
-    group->updates.push_back(launch);
+    group->commands.push_back(launch);
     group->elements += elements;
     llvm::append_range(group->read, read);
     llvm::append_range(group->written, written);
@@ -97,28 +119,34 @@ private:
 
   void close(llvm::function_ref<bool(const Group &)> isDone) {
     for (const Group &group : open)
-      if (isDone(group) && group.updates.size() > 1)
-        join(group.updates);
+      if (isDone(group) && group.commands.size() > 1)
+        join(group.commands);
     llvm::erase_if(open, isDone);
   }
 
-  static void join(ArrayRef<LaunchOp> updates) {
-    LaunchOp first = updates.front(), last = updates.back();
-    size_t operands = getUpdateOperands(first)->operands;
+  static void join(ArrayRef<LaunchOp> commands) {
+    LaunchOp first = commands.front(), last = commands.back();
     SmallVector<Value> ins, outs;
-    for (LaunchOp update : updates) {
-      llvm::append_range(ins, update.getIns().take_front(operands));
-      llvm::append_range(outs, update.getOuts());
+    if (isSquareSum(first)) {
+      for (LaunchOp command : commands)
+        ins.push_back(command.getIns()[0]);
+      outs.push_back(last.getOuts()[0]);
+    } else {
+      size_t operands = getUpdateOperands(first)->operands;
+      for (LaunchOp command : commands) {
+        llvm::append_range(ins, command.getIns().take_front(operands));
+        llvm::append_range(outs, command.getOuts());
+      }
+      llvm::append_range(ins, last.getIns().drop_front(operands));
     }
-    llvm::append_range(ins, last.getIns().drop_front(operands));
     OpBuilder builder(last);
     auto all = LaunchOp::create(builder, first.getLoc(), first.getKernel(), first.getStream(), ins, outs,
-                                first.getSettings(), false, false);
+                                first.getSettings(), first.getAccumulate(), false);
     if (auto id = first->getAttrOfType<StringAttr>(train::kIdAttr))
       all->setAttr(train::kIdAttr,
-                   builder.getStringAttr(id.getValue() + " and " + Twine(updates.size() - 1) + " more"));
-    for (LaunchOp update : updates)
-      update.erase();
+                   builder.getStringAttr(id.getValue() + " and " + Twine(commands.size() - 1) + " more"));
+    for (LaunchOp command : commands)
+      command.erase();
   }
 
   SmallVector<Group, 2> open;

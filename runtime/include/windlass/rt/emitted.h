@@ -112,6 +112,24 @@ updated_parameters parameters_at(const buffer_views &at, element_type rounded,
   return parameters;
 }
 
+/// One of the gradients whose squares are summed: its elements, and where it begins, as a `place` or a `row_place`.
+template <class Place> struct gradient_buffer {
+  std::int64_t elements;
+  Place gradient;
+};
+using gradient_places = gradient_buffer<place>;
+using gradient_rows = gradient_buffer<row_place>;
+
+/// Returns the gradients of a table, at most squared_gradients::most.
+template <class Place, std::size_t n>
+squared_gradients gradients_at(const buffer_views &at, const gradient_buffer<Place> (&table)[n]) {
+  static_assert(n <= squared_gradients::most, "more than one sum of squares takes");
+  squared_gradients gradients;
+  for (const gradient_buffer<Place> &its : table)
+    gradients.of[gradients.count++] = {its.elements, reinterpret_cast<const float *>(at.address(its.gradient))};
+  return gradients;
+}
+
 /// Returns the view of an optional operand that the model does not have.
 inline view absent_view() { return {}; }
 

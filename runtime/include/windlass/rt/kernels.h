@@ -141,6 +141,21 @@ status scatter_elements_add(stream &s, const view &out, const view &indices, con
 
 /// out (+)= sum of squares of `in` (scalar).
 status square_sum(stream &s, const view &out, const view &in, bool accumulate);
+/// The gradients whose squares one command sums, all dense and f32, by value: a device takes them as the arguments of
+/// one launch, which may have 4 KiB, as a command in a worker's ring may.
+struct squared_gradients {
+  struct gradient {
+    std::int64_t elements;
+    const float *data;
+  };
+  /// What a command has besides them takes less than 512 bytes.
+  static constexpr std::int32_t most = (stream::slot_bytes - 512) / sizeof(gradient);
+  std::int32_t count = 0;
+  gradient of[most];
+};
+/// out (+)= sum of squares of all of the gradients (scalar, f32). The order of the additions depends on the gradients'
+/// sizes only, and on how much scratch a device's stream has.
+status square_sum_list(stream &s, const view &out, const squared_gradients &gradients, bool accumulate);
 
 /// Updates in place by AdamW, as PyTorch does in f32. All operands after `gradient` are f32 scalars: learning rate, 1 -
 /// beta1, 1 - beta2, epsilon, weight decay, 1 - beta1^t, 1 - beta2^t, and the factor on the gradient, which combines

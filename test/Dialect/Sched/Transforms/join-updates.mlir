@@ -148,4 +148,72 @@ func.func @two_arenas() {
   sched.launch adamw on @compute ins(%b, %bm, %bv, %bg, %s, %s, %s, %s, %s, %s, %s, %s) outs(%b, %bm, %bv) {} {train.id = "b"} : (memref<8xf32>, memref<8xf32>, memref<8xf32>, memref<8xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<8xf32>, memref<8xf32>, memref<8xf32>)
   return
 }
+
+// Sums of squares, of which each adds to the one before, are one at the place of the last; those of another sum are apart,
+// also where they take turns.
+// CHECK-LABEL: func.func @squares
+func.func @squares() {
+  %s = sched.buffer @device_arena[0] : memref<f32>
+  %t = sched.buffer @device_arena[64] : memref<f32>
+  %a = sched.buffer @device_arena[128] : memref<8xf32>
+  %b = sched.buffer @device_arena[192] : memref<2x4xf32>
+  %c = sched.buffer @device_arena[256] : memref<4xf32>
+  %d = sched.buffer @device_arena[320] : memref<4xf32>
+  // CHECK-DAG: %[[S:.*]] = sched.buffer @device_arena[0] :
+  // CHECK-DAG: %[[T:.*]] = sched.buffer @device_arena[64] :
+  // CHECK-DAG: %[[A:.*]] = sched.buffer @device_arena[128]
+  // CHECK-DAG: %[[B:.*]] = sched.buffer @device_arena[192]
+  // CHECK-DAG: %[[C:.*]] = sched.buffer @device_arena[256]
+  // CHECK-DAG: %[[D:.*]] = sched.buffer @device_arena[320]
+  // CHECK-NOT: sched.launch
+  // CHECK: sched.launch square_sum on @compute ins(%[[A]], %[[B]]) outs(%[[S]]) {} {train.id = "a and 1 more"}
+  // CHECK-NEXT: sched.launch square_sum on @compute ins(%[[C]], %[[D]]) outs(%[[T]]) {} accumulate {train.id = "c and 1 more"}
+  // CHECK-NEXT: return
+  sched.launch square_sum on @compute ins(%a) outs(%s) {} {plan.repeat = #plan.repeat<"square_sum", 0>, train.id = "a"} : (memref<8xf32>) -> memref<f32>
+  sched.launch square_sum on @compute ins(%c) outs(%t) {} accumulate {train.id = "c"} : (memref<4xf32>) -> memref<f32>
+  sched.launch square_sum on @compute ins(%b) outs(%s) {} accumulate {plan.repeat = #plan.repeat<"square_sum", 1>, train.id = "b"} : (memref<2x4xf32>) -> memref<f32>
+  sched.launch square_sum on @compute ins(%d) outs(%t) {} accumulate {train.id = "d"} : (memref<4xf32>) -> memref<f32>
+  return
+}
+
+// A sum that begins anew, a gradient of another type or with a stride, and one in another arena stay by themselves; a
+// command that reads the sum or writes a gradient, and an event, end a group.
+// CHECK-LABEL: func.func @squares_apart
+// CHECK: sched.launch square_sum{{.*}} {} {train.id = "first"}
+// CHECK-NEXT: sched.launch square_sum{{.*}} {} {train.id = "anew"}
+// CHECK-NEXT: sched.launch square_sum{{.*}} {train.id = "strided"}
+// CHECK-NEXT: sched.launch square_sum{{.*}} {train.id = "bf16"}
+// CHECK-NEXT: sched.launch square_sum{{.*}} {train.id = "host"}
+// CHECK-NEXT: sched.launch square_sum{{.*}} accumulate {train.id = "b and 1 more"}
+// CHECK-NEXT: sched.launch copy
+// CHECK-NEXT: sched.launch square_sum{{.*}} {train.id = "c"}
+// CHECK-NEXT: sched.launch fill
+// CHECK-NEXT: sched.launch square_sum{{.*}} {train.id = "d"}
+// CHECK-NEXT: sched.record
+// CHECK-NEXT: sched.launch square_sum{{.*}} {train.id = "e"}
+// CHECK-NEXT: return
+func.func @squares_apart() {
+  %s = sched.buffer @device_arena[0] : memref<f32>
+  %t = sched.buffer @device_arena[64] : memref<f32>
+  %a = sched.buffer @device_arena[128] : memref<8xf32>
+  %b = sched.buffer @device_arena[192] : memref<2x4xf32>
+  %bt = sched.buffer @device_arena[192] : memref<2x4xf32, strided<[1, 2]>>
+  %h = sched.buffer @device_arena[256] : memref<4xbf16>
+  %c = sched.buffer @device_arena[320] : memref<4xf32>
+  %g = sched.buffer @host_arena[0] : memref<4xf32>
+  sched.launch square_sum on @compute ins(%a) outs(%s) {} {train.id = "first"} : (memref<8xf32>) -> memref<f32>
+  sched.launch square_sum on @compute ins(%a) outs(%s) {} {train.id = "anew"} : (memref<8xf32>) -> memref<f32>
+  sched.launch square_sum on @compute ins(%bt) outs(%s) {} accumulate {train.id = "strided"} : (memref<2x4xf32, strided<[1, 2]>>) -> memref<f32>
+  sched.launch square_sum on @compute ins(%h) outs(%s) {} accumulate {train.id = "bf16"} : (memref<4xbf16>) -> memref<f32>
+  sched.launch square_sum on @compute ins(%g) outs(%s) {} accumulate {train.id = "host"} : (memref<4xf32>) -> memref<f32>
+  sched.launch square_sum on @compute ins(%b) outs(%s) {} accumulate {train.id = "b"} : (memref<2x4xf32>) -> memref<f32>
+  sched.launch square_sum on @compute ins(%a) outs(%s) {} accumulate {train.id = "a"} : (memref<8xf32>) -> memref<f32>
+  sched.launch copy on @compute ins(%s) outs(%t) {} : (memref<f32>) -> memref<f32>
+  sched.launch square_sum on @compute ins(%c) outs(%s) {} accumulate {train.id = "c"} : (memref<4xf32>) -> memref<f32>
+  sched.launch fill on @compute ins() outs(%c) {value = 0.0 : f64} : () -> memref<4xf32>
+  sched.launch square_sum on @compute ins(%c) outs(%s) {} accumulate {train.id = "d"} : (memref<4xf32>) -> memref<f32>
+  sched.record 0 on @compute
+  sched.launch square_sum on @compute ins(%c) outs(%s) {} accumulate {train.id = "e"} : (memref<4xf32>) -> memref<f32>
+  return
+}
 }

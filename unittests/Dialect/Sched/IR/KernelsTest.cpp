@@ -85,6 +85,15 @@ TEST(KernelRow, ParametersShareWithTheirOwnResultsOnly) {
   EXPECT_FALSE(row.takes({4 * 65 + 8, 3 * 65, 0})) << "more than a command takes";
 }
 
+TEST(KernelRow, ASumOfSquaresTakesSeveralOperands) {
+  const KernelRow &row = getRow(KernelKind::square_sum);
+  size_t most = row.operands.most;
+  EXPECT_TRUE(row.takes({1, 1, 0}));
+  EXPECT_TRUE(row.takes({most, 1, 0}));
+  EXPECT_FALSE(row.takes({most + 1, 1, 0})) << "more than a command takes";
+  EXPECT_FALSE(row.takes({2, 2, 0})) << "a sum for each";
+}
+
 TEST(KernelRow, ACopyOntoItselfIsNoCommand) {
   const KernelRow &row = getRow(KernelKind::copy);
   EXPECT_TRUE(row.mayShare({1, 1, 0}, 0, 0));

@@ -85,6 +85,7 @@ struct InPlace {
 struct KernelFlops {
   enum class Kind {
     each,      ///< `count` for each element of the largest operand or result
+    operands,  ///< `count` for each element of all operands
     product,   ///< of matrices
     attention, ///< `count` products of tokens, keys and width, `query` being the number of the query among the operands
     updates,   ///< `count` for each element of the updated parameters

@@ -85,12 +85,13 @@ def FuseUpdates : Pass<"sched-fuse-updates", "::windlass::sched::ProgramOp"> {
 }
 
 def JoinUpdates : Pass<"sched-join-updates", "::windlass::sched::ProgramOp"> {
-  let summary = "Makes one command of AdamW steps of several parameters";
+  let summary = "Makes one command of AdamW steps of several parameters, and of the squares of several gradients";
   let description = [{
     Afterwards steps of dense buffers on one stream that share their scalars and settings, and either all round to one
     type or do not round, are one `adamw` at the place of the last, as far as nothing in between uses their bytes and no
     event or collective is there. A joined step has up to 64 parameters and 2^22 elements; a larger parameter keeps a
-    step of its own.
+    step of its own. Sums of squares (`square_sum`) of dense f32 buffers, of which each adds to the one before, are one
+    likewise, of up to 224 buffers.
   }];
 }
 
