@@ -18,6 +18,38 @@ class ReserveTest(common.Case):
         self.assertEqual(outcome.code, code, outcome.err)
         return json.loads(outcome.out)['bytes_per_device'] if code == 0 else outcome.err
 
+    def refuse(self, code, said, *arguments):
+        outcome = common.windlass(*arguments)
+        self.assertEqual(outcome.code, code, outcome.err)
+        self.assertIn(said, outcome.err)
+
+    def assert_fits(self, memory, preset):
+        """The arena and the reserve are within the memory that the preset's devices have."""
+        cluster = json.loads(self.succeed('explain', '--cluster', f'{preset}:1').out)
+        self.assertEqual(memory['limit'], min(device['memory_bytes'] for device in cluster['device_types'].values()))
+        self.assertLessEqual(memory['arena'] + memory['reserve']['total'], memory['limit'])
+
+    def test_no_plan_exceeds_a_device(self):
+        """Of devices that a plan fills, or that are too small for it, no plan takes more than there is."""
+        preset = json.loads(self.succeed('explain', '--cluster', 'h100:8').out)
+        file, codes = self.folder / 'cluster.json', set()
+        for strategy in ('ddp', 'zero3', 'zero1*megatron=2', 'auto'):
+            roomy = self.plan('h100:8', strategy=strategy)
+            for part in (40, 70, 100):
+                bytes = roomy['reserve']['total'] + roomy['arena'] * part // 100
+                for device in preset['device_types'].values():
+                    device['memory_bytes'] = bytes
+                file.write_text(json.dumps(preset))
+                with self.subTest(strategy=strategy, part=part):
+                    outcome = common.windlass('plan', self.model, '--cluster', file, '--strategy', strategy, '--micro-batches', 32, '--json')
+                    self.assertIn(outcome.code, (0, 3), outcome.err)
+                    codes.add(outcome.code)
+                    if outcome.code == 0:
+                        memory = json.loads(outcome.out)['bytes_per_device']
+                        self.assertEqual(memory['limit'], bytes)
+                        self.assertLessEqual(memory['arena'] + memory['reserve']['total'], bytes)
+        self.assertEqual(codes, {0, 3})
+
     def test_each_preset(self):
         said = common.windlass('plan', self.model, '--cluster', 'none:1').err
         presets = [name for name in re.search(r'Presets are (.*), with a number', said)[1].split(', ') if name != 'cpu']
@@ -31,7 +63,7 @@ class ReserveTest(common.Case):
                     memory = self.plan(cluster, strategy=strategy)
                     reserve = memory['reserve']
                     self.assertEqual(sum(bytes for cause, bytes in reserve.items() if cause != 'total'), reserve['total'])
-                    self.assertLessEqual(memory['arena'] + reserve['total'], memory['limit'])
+                    self.assert_fits(memory, preset)
                     totals.append(reserve['total'])
                 self.assertGreaterEqual(totals[0], 600 * MIB)
                 self.assertEqual(totals, sorted(set(totals)))
@@ -68,6 +100,50 @@ class ReserveTest(common.Case):
             said = json.loads(self.succeed('plan', model, *flags, *pins, '--json').out)
             taken[exchanges] = said['bytes_per_device']['reserve']['communication']
         self.assertGreater(taken['true'], taken['false'] + 3 * 400 * MIB)
+
+    def test_it_is_given(self):
+        """`--reserve` replaces what the back end declares, in limits, in the plan, in what takes the plan, and in the program."""
+        path, given = self.folder / 'plan.json', 3 << 29
+        declared = self.plan('h100:8')
+        memory = self.plan('h100:8', '--reserve', '1.5GiB', '-o', path)
+        self.assertEqual(memory['reserve'], {'given': given, 'total': given})
+        self.assertEqual(memory['arena'], declared['arena'])
+        self.assertEqual(json.loads(path.read_text())['reserve_bytes'], given)
+        flags = ('plan', self.model, '--cluster', 'h100:8', '--strategy', 'ddp', '--micro-batches', 32)
+        self.assertRegex(self.succeed(*flags, '--reserve', '1.5GiB').out, r'(?m)^reserve    1536\.0 MiB besides it, given$')
+        self.assertEqual(self.plan('h100:8', '--reserve', 0)['reserve']['total'], 0)
+
+        # Limits count it to the byte; the device's memory is one.
+        self.plan('h100:8', '--reserve', given, '--memory-limit', given + memory['arena'])
+        error = self.plan('h100:8', '--reserve', given, '--memory-limit', given + memory['arena'] - 1, strategy='ddp', code=3)
+        self.assertIn(f'{given} bytes (1.5 GiB) of them besides its arena', error)
+        self.assertRegex(self.plan('h100:8', '--reserve', '80GiB', code=3), r'\[WL0305\]')
+
+        # A plan keeps it.
+        self.succeed('emit', self.model, '--plan', path, '-o', self.folder / 'project', '--reserve', '1536MiB')
+        self.assertIn(f'out.reserve_bytes = {given};', (self.folder / 'project' / 'src' / 'tables.cpp').read_text())
+        self.refuse(1, f'--reserve is {2 << 30} bytes (2 GiB) but the plan was made for {given} bytes (1.5 GiB)', 'simulate', self.model, '--plan', path, '--reserve', '2GiB')
+        other = self.folder / 'declared.json'
+        self.plan('h100:8', '-o', other)
+        self.assertNotIn('reserve_bytes', json.loads(other.read_text()))
+        self.refuse(1, 'the reserve that its back end declares', 'simulate', self.model, '--plan', other, '--reserve', '2GiB')
+        self.assertIn(f'reserve_bytes: {given} -> ', self.succeed('diff', path, other).out)
+        self.refuse(2, '--reserve takes a size such as 1.5GiB, or 0', *flags, '--reserve=-1')
+
+    def test_the_search_counts_what_is_given(self):
+        """Plans, their bounds and the check of these count the same; what a smaller reserve leaves is used."""
+        path = self.folder / 'plan.json'
+        limit = self.plan('h100:8', strategy='auto')['reserve']['total'] + (8 << 20)
+        little, much = (self.plan('h100:8', '--memory-limit', limit, '--reserve', reserve, '-o', path, strategy='auto') for reserve in (limit - (6 << 20), 0))
+        self.succeed('plan', self.model, '--verify', path)
+        self.assertLessEqual(little['arena'], 6 << 20)
+        self.assertGreater(much['arena'], little['arena'])
+
+    def test_a_program_takes_what_was_given(self):
+        model, run = self.small_gpt('tiny.onnx', layers=1), self.folder / 'run'
+        self.succeed('train', model, '-n', 2, '--strategy', 'ddp', '--micro-batches', 2, '--reserve', '100MiB', '--steps', 1, '--data', self.batches(model, 2), '--communicator', 'local',
+                     '--init', 'random', '-o', run)
+        self.assertEqual(json.loads((run / 'run.json').read_text())['reserve'], {'given': 100 * MIB, 'total': 100 * MIB})
 
 
 common.main()

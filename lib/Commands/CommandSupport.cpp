@@ -155,9 +155,24 @@ void CompileFlags::declarePlan(Flags &flags) {
                          ? ""
                          : "--memory-limit takes a size such as 512MiB, not '" + text.str() + "'";
             });
+  declareReserve(flags);
   flags.addText("costs", "profile.json",
                 "measured times, of 'windlass profile' (default: the analytic model of the cluster)", costs);
   declareSettings(flags);
+}
+
+void CompileFlags::declareReserve(Flags &flags) {
+  flags.add(
+      "reserve", "SIZE",
+      "what a rank takes of a device's memory besides the plan's arena: bytes, KiB, MiB or GiB (default: what the "
+      "back end declares)",
+      [this](llvm::StringRef text) -> std::string {
+        int64_t bytes;
+        if (!parseBytes(text, bytes, /*least=*/0))
+          return "--reserve takes a size such as 1.5GiB, or 0, not '" + text.str() + "'";
+        reserve = bytes;
+        return "";
+      });
 }
 
 int windlass::resolveCosts(Console &console, CompileFlags &flags) {
@@ -188,7 +203,19 @@ int windlass::resolveCluster(Console &console, CompileFlags &flags) {
                                                  flags.cluster + " has " + countOf(cluster->getDevices(), "device") +
                                                  "; give one of them");
   flags.choice.cluster = *cluster;
+  flags.choice.cluster.reserveBytes = flags.reserve;
   return kDone;
+}
+
+/// Fails where --reserve is not what a plan was made with.
+static int checkReserve(Console &console, const CompileFlags &flags, const plan::PlanFile &plan) {
+  const std::optional<int64_t> &planned = plan.cluster.reserveBytes;
+  if (!flags.reserve || flags.reserve == planned)
+    return kDone;
+  return console.fail(Code::contradiction,
+                      "--reserve is " + exactSizeText(*flags.reserve) + " but the plan was made for " +
+                          (planned ? exactSizeText(*planned) : "the reserve that its back end declares") +
+                          "; leave --reserve out or make another plan");
 }
 
 /// Takes settings that the user did not give from the plan. Those that the user gave stay, and are compared with the
@@ -234,6 +261,8 @@ static int takeSettings(Console &console, CompileFlags &flags, const Flags &give
                                                  "; leave --memory-limit out or make another plan");
   if (plan.memoryLimit > 0)
     flags.choice.memoryLimit = plan.memoryLimit;
+  if (int code = checkReserve(console, flags, plan))
+    return code;
   if (!flags.cluster.empty()) {
     llvm::Expected<Cluster> cluster = findCluster(flags.cluster);
     if (!cluster)

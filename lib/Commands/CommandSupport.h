@@ -42,11 +42,13 @@ struct CompileFlags {
   /// The values as the user wrote them; empty or 0 when not given.
   std::string cluster, planFile, costs;
   int64_t ranks = 0;
+  std::optional<int64_t> reserve;
   /// Looks at the module of L2 before anything is planned, where a subcommand sets it; returns an exit code.
   std::function<int(Compilation &)> checkBeforePlan;
   /// Declares the flags that the model file needs to be read.
   void declareModel(Flags &flags);
   void declareSettings(Flags &flags);
+  void declareReserve(Flags &flags);
   /// Declares the flags that a plan is made by: devices, strategy, pins, memory and costs; and the settings.
   void declarePlan(Flags &flags);
 };

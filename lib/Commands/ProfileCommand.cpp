@@ -298,6 +298,7 @@ int windlass::runProfile(Console &console, const std::vector<std::string> &words
   flags.addSwitch("report",
                   "print, by family, measured times next to those of public figures, and how well fits predict them",
                   wantsReport);
+  compileFlags.declareReserve(flags);
   compileFlags.declareSettings(flags);
   common.declare(flags);
   std::vector<std::string> positional;

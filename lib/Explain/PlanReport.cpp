@@ -87,6 +87,8 @@ std::string peakText(const PeakFacts &peak) {
 
 std::string reserveText(const rt::reserve &reserve) {
   std::string text = "reserve    " + mebibytes(reserve.total()) + " besides it";
+  if (reserve.given)
+    return text + ", given\n";
   const char *separator = ": ";
   for (const auto &[cause, bytes] : reserve.causes())
     if (bytes > 0) {

@@ -298,6 +298,7 @@ LogicalResult Compilation::emit(const PlanChoice &choice, cpp::ProjectFiles &fil
   options.planHash = llvm::toHex(llvm::SHA256::hash(llvm::arrayRefFromStringRef(planText)), true);
   options.backend = backend;
   options.ranks = getRanks();
+  options.reserveBytes = cluster.reserveBytes;
   if (choice.profile && choice.profile->products)
     options.products = &*choice.profile->products;
   auto made = cpp::makeProject(*scheduled.module, options);

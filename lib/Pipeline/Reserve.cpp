@@ -25,8 +25,13 @@ static rt::reserve_need describeRank(int64_t ranks, const Cluster &cluster) {
   return need;
 }
 
-/// Returns the reserve that the cluster's back end declares.
+/// Returns the reserve that the user gives, or else the one that the cluster's back end declares.
 static rt::reserve declareNeed(const Cluster &cluster, const rt::reserve_need &need) {
+  if (cluster.reserveBytes) {
+    rt::reserve given;
+    given.given = *cluster.reserveBytes;
+    return given;
+  }
   return cluster.getBackend() == "cpu" ? rt::declare_reserve(need) : rt::declare_device_reserve(need);
 }
 

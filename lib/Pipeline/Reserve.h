@@ -1,4 +1,4 @@
-// The memory of a rank besides its arenas, as the back end declares it.
+// The memory of a rank besides its arenas, as the back end declares it or the user gives it.
 #ifndef WINDLASS_LIB_PIPELINE_RESERVE_H
 #define WINDLASS_LIB_PIPELINE_RESERVE_H
 
@@ -9,8 +9,8 @@
 
 namespace windlass {
 
-/// Returns the reserve that the back end declares for a rank of a program at L5. `threads` is the number of threads of
-/// a rank, 0 for its part of this host's processors.
+/// Returns the reserve of a rank of a program at L5: `cluster.reserveBytes`, or else what the back end declares.
+/// `threads` is the number of threads of a rank, 0 for its part of this host's processors.
 rt::reserve declareReserve(sched::ProgramOp program, const Cluster &cluster, int64_t threads);
 
 /// Returns the most bytes of a rank's memory limit that plans can place: the limit without what its process takes under

@@ -155,7 +155,8 @@ std::string Flags::getHelp() const {
   return text;
 }
 
-bool windlass::parseBytes(llvm::StringRef text, int64_t &bytes) {
+bool windlass::parseBytes(llvm::StringRef text, int64_t &bytes, int64_t least) {
+  constexpr int64_t kMost = int64_t(1) << 60;
   int64_t unit = 1;
   if (text.consume_back("GiB"))
     unit = int64_t(1) << 30;
@@ -163,9 +164,20 @@ bool windlass::parseBytes(llvm::StringRef text, int64_t &bytes) {
     unit = int64_t(1) << 20;
   else if (text.consume_back("KiB"))
     unit = int64_t(1) << 10;
-  int64_t count;
-  if (text.trim().getAsInteger(10, count) || count <= 0 || count > (int64_t(1) << 60) / unit)
+  auto [whole, part] = text.trim().split('.');
+  // A part of a unit has a digit on both sides of the point, and few enough of them to be exact.
+  constexpr size_t kMostDigits = 9;
+  int64_t count, parts = 0, scale = 1;
+  bool hasPart = text.contains('.');
+  if (whole.getAsInteger(10, count) || count < 0 || count > kMost / unit ||
+      (hasPart &&
+       (unit == 1 || part.size() > kMostDigits || !llvm::all_of(part, llvm::isDigit) || part.getAsInteger(10, parts))))
     return false;
-  bytes = count * unit;
+  for (size_t i = 0; i < part.size(); ++i)
+    scale *= 10;
+  int64_t size = count * unit + parts * unit / scale;
+  if (size < least || size > kMost)
+    return false;
+  bytes = size;
   return true;
 }

@@ -6,6 +6,7 @@
 #include "windlass/rt/transport.h"
 #include "windlass/rt/words.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <string>
@@ -105,8 +106,9 @@ status context::create(const job &j, transport &world, std::int32_t threads) {
   if constexpr (detail::backend_has_device) {
     const reserve beside = reserve_of(j, position, world, threads);
     scratch_bytes = beside.workspaces;
-    // The context already exists when the device is asked for its free memory.
-    std::int64_t wanted = beside.total() - beside.context;
+    // The context already exists when the device is asked for its free memory. What is allocated here is wanted
+    // whatever total was given.
+    std::int64_t wanted = std::max(beside.total() - beside.context, scratch_bytes);
     for (const arena_entry &each : p.arenas)
       wanted += each.kind == memory_kind::device ? each.bytes : 0;
     WINDLASS_TRY(detail::open_device(world, wanted).as(diagnostic::backend));

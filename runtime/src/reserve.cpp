@@ -75,7 +75,10 @@ reserve reserve_of(const job &j, std::int32_t position, const transport &world, 
       bytes *= size;
     need.input_bytes += bytes;
   }
-  return declare_reserve(need);
+  reserve out = declare_reserve(need);
+  if (j.reserve_bytes >= 0)
+    out.given = j.reserve_bytes;
+  return out;
 }
 
 } // namespace windlass::rt

@@ -80,6 +80,9 @@ struct Cluster {
   std::vector<LinkTier> linkTiers;
   /// The device of each rank; empty where it is the rank's own number.
   std::vector<int64_t> deviceOrder;
+  /// The bytes that a rank takes of its device's memory besides its arenas, where the user gives them instead of the
+  /// back end. Not part of a cluster's file; a plan has them in a row of their own.
+  std::optional<int64_t> reserveBytes;
   /// The sources of figures by the path of their keys, such as "hosts[0].memory_bytes". Not part of a plan.
   std::map<std::string, std::string> sources;
 

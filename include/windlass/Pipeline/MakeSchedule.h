@@ -41,7 +41,7 @@ struct Schedule {
   mlir::OwningOpRef<mlir::ModuleOp> module;
   /// The program of its only position.
   sched::ProgramOp program;
-  /// The memory of a rank besides its arenas, as the back end declares it.
+  /// The memory of a rank besides its arenas, as the back end declares it or the user gives it.
   rt::reserve reserve;
   /// The bytes per device: its arena and the reserve, and the reserve with the largest set of values in the arena that
   /// are live at one time.

@@ -56,8 +56,9 @@ private:
 /// Returns the candidate nearest to `word`, or nothing when none is near.
 std::string nearestOf(llvm::StringRef word, llvm::ArrayRef<std::string> candidates);
 
-/// Reads the bytes of a size such as 1048576, 512MiB or 40GiB. Returns false for anything else.
-bool parseBytes(llvm::StringRef text, int64_t &bytes);
+/// Reads the bytes of a size such as 1048576, 512MiB or 1.5GiB; a part of a byte is dropped. Returns false for anything
+/// else, and for sizes below `least`.
+bool parseBytes(llvm::StringRef text, int64_t &bytes, int64_t least = 1);
 
 } // namespace windlass
 

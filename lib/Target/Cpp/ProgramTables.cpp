@@ -237,6 +237,7 @@ FailureOr<std::string> JobTables::write() {
   WINDLASS_SET(all, kind, named<rt::optimizer>("optimizer::" + optimizer.getValue()));
   WINDLASS_SET(all, clips, boolean(clip && clip.getValue()));
   WINDLASS_SET(all, micro_batches, int32(microBatches.getInt()));
+  WINDLASS_SET(all, reserve_bytes, int64(options.reserveBytes.value_or(-1)));
   WINDLASS_SET(all, parameters, *parameterSpan);
   WINDLASS_SET(all, inputs, inputSpan);
   WINDLASS_SET(all, labels, *counted);

@@ -151,12 +151,29 @@ TEST_F(PlanFileTest, ClaimsAreNoPartOfWhatTheyAreMadeOf) {
   for (auto edit : std::vector<void (*)(PlanFile &)>{
            [](PlanFile &plan) { plan.bucketBytes *= 2; }, [](PlanFile &plan) { plan.modelHash[0] = 'b'; },
            [](PlanFile &plan) { plan.settings.clip = true; }, [](PlanFile &plan) { plan.memoryLimit = 1; },
+           [](PlanFile &plan) { plan.cluster.reserveBytes = 0; },
            [](PlanFile &plan) { plan.functions["microbatch"].whole.pop_back(); },
            [](PlanFile &plan) { plan.cluster = llvm::cantFail(findCluster("cpu:8", int64_t(1) << 33)); }}) {
     PlanFile edited = *read;
     edit(edited);
     EXPECT_NE(hashPlan(edited, 1), hash);
   }
+}
+
+TEST_F(PlanFileTest, KeepsAReserveThatWasGiven) {
+  OwningOpRef<ModuleOp> module = parseWithStrategy(8);
+  PlanFile plan = build(*module, 8);
+  EXPECT_THAT(writePlanFile(plan), testing::Not(HasSubstr("reserve_bytes")));
+  for (int64_t bytes : {int64_t(0), int64_t(3) << 29}) {
+    plan.cluster.reserveBytes = bytes;
+    llvm::Expected<PlanFile> read = readPlanFile(writePlanFile(plan));
+    ASSERT_TRUE(static_cast<bool>(read)) << llvm::toString(read.takeError());
+    EXPECT_EQ(read->cluster.reserveBytes, bytes);
+  }
+  EXPECT_THAT(tryEdit("\"claims\": null", "\"reserve_bytes\": -1, \"claims\": null"),
+              HasSubstr("reserve_bytes must be an integer from 0"));
+  EXPECT_THAT(tryEdit("\"claims\": null", "\"reserve_bytes\": null, \"claims\": null"),
+              HasSubstr("reserve_bytes must be an integer"));
 }
 
 TEST_F(PlanFileTest, RefusesAMeshThatDoesNotFit) {

@@ -9,6 +9,7 @@
 #include "mlir/IR/BuiltinOps.h"
 
 #include <map>
+#include <optional>
 #include <string>
 
 namespace windlass::cpp {
@@ -21,7 +22,9 @@ struct ProjectOptions {
   std::string planHash;        ///< identifies the plan in checkpoints
   std::string backend = "cpu"; ///< the one that the project builds for unless told otherwise
   int64_t ranks = 1;           ///< those of all positions
-  int64_t scratchBytes = 0;    ///< the planned scratch of a compute stream, per thread: the most of any position
+  /// What a rank takes besides its arenas, where the user gave it.
+  std::optional<int64_t> reserveBytes;
+  int64_t scratchBytes = 0; ///< the planned scratch of a compute stream, per thread: the most of any position
   /// How products are computed fastest; null where nobody has measured it.
   const ProductChoices *products = nullptr;
   /// Attentions that the device's library computes.

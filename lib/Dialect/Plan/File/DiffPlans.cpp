@@ -220,6 +220,10 @@ std::vector<PlanDifference> plan::diffPlans(const PlanFile &before, const PlanFi
   differ.add("", "bucket_bytes", std::to_string(before.bucketBytes), std::to_string(after.bucketBytes));
   auto toText = [](int64_t limit) { return limit > 0 ? std::to_string(limit) : std::string(); };
   differ.add("", "memory_limit_bytes", toText(before.memoryLimit), toText(after.memoryLimit));
+  auto reserveOf = [](const PlanFile &plan) {
+    return plan.cluster.reserveBytes ? std::to_string(*plan.cluster.reserveBytes) : std::string();
+  };
+  differ.add("", "reserve_bytes", reserveOf(before), reserveOf(after));
   differ.add("", "prefetch_bytes", std::to_string(before.prefetchBytes), std::to_string(after.prefetchBytes));
   // A claim that one of the plans lacks is no difference in what they say.
   if (before.claims && after.claims) {

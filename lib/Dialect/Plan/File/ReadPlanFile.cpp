@@ -44,6 +44,9 @@ public:
     if (const llvm::json::Value *limit = reader.get("memory_limit_bytes");
         limit && limit->kind() != llvm::json::Value::Null)
       plan.memoryLimit = reader.getInteger("memory_limit_bytes", 1, kMax);
+    std::optional<int64_t> reserve;
+    if (reader.find("reserve_bytes"))
+      reserve = reader.getInteger("reserve_bytes", 0, kMax);
     keep(reader);
     if (failed())
       return;
@@ -51,6 +54,7 @@ public:
       plan.cluster = *read;
     else
       keep(read.takeError());
+    plan.cluster.reserveBytes = reserve;
     if (failed())
       return;
     readSettings(*settings);

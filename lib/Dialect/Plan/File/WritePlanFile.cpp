@@ -142,6 +142,9 @@ std::string plan::writePlanFile(const PlanFile &plan) {
   writer.close();
   writer.add("prefetch_bytes", plan.prefetchBytes);
   writer.add("profile", nullptr);
+  // Absent in plans with the reserve of their back end.
+  if (plan.cluster.reserveBytes)
+    writer.add("reserve_bytes", *plan.cluster.reserveBytes);
   writer.open("segments");
   for (const auto &[name, label] : plan.segments)
     writer.add(name, label);

@@ -283,6 +283,8 @@ struct job {
   optimizer kind = optimizer::adamw;
   bool clips = false;
   std::int32_t micro_batches = 1; ///< G
+  /// What a rank takes besides its arenas, as the user gave it; -1: what the back end declares.
+  std::int64_t reserve_bytes = -1;
   span<parameter_entry> parameters;
   span<input_entry> inputs;
   counted_labels labels;
@@ -297,7 +299,7 @@ const chunk_entry *find_chunk(const program &p, std::int32_t chunk);
 std::int32_t count_ranks(const job &j);
 
 /// The version that this runtime reads.
-constexpr std::int32_t job_version = 3;
+constexpr std::int32_t job_version = 4;
 
 /// Runs as the emitted program's `main`: reads flags, starts or joins the ranks, trains, returns the exit code.
 int run_program(const job &j, int argc, char **argv);

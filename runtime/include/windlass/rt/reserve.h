@@ -3,6 +3,7 @@
 #define WINDLASS_RT_RESERVE_H
 
 #include <cstdint>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -35,14 +36,18 @@ struct reserve {
   std::int64_t threads = 0;       ///< stacks, scratch, and what kernels or their library keep for each thread
   std::int64_t workspaces = 0;    ///< for a device: scratch of the plan and of libraries
   std::int64_t communication = 0; ///< staging areas, queues of commands, MPI or NCCL itself
+  /// What the user gave (`windlass plan --reserve`): the total, whatever the causes above take.
+  std::optional<std::int64_t> given;
   std::vector<std::pair<const char *, std::int64_t>> causes() const {
+    if (given)
+      return {{"given", *given}};
     return {{"context", context},
             {"program", program},
             {"threads", threads},
             {"workspaces", workspaces},
             {"communication", communication}};
   }
-  std::int64_t total() const { return context + program + threads + workspaces + communication; }
+  std::int64_t total() const { return given ? *given : context + program + threads + workspaces + communication; }
 };
 
 /// The scratch of a device's compute stream besides what the program plans: for the library of products and for partial
@@ -59,7 +64,8 @@ reserve declare_device_reserve(const reserve_need &need);
 /// Ranks that are threads of one process count as one each.
 reserve declare_reserve(const reserve_need &need);
 
-/// Returns the reserve of each rank of position `position` of a job.
+/// Returns the reserve of each rank of position `position` of a job, with what its causes take where the total is
+/// given.
 reserve reserve_of(const job &j, std::int32_t position, const transport &world, std::int32_t threads);
 
 } // namespace windlass::rt
