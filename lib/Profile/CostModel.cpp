@@ -157,12 +157,24 @@ Cost CostModel::getCost(const CollectiveWork &work) const {
   return {toPicoseconds(getAnalyticSeconds(work))};
 }
 
-Cost CostModel::getMessageCost(int64_t from, int64_t to, double bytes) const {
+CollectiveWork CostModel::getMessageWork(int64_t from, int64_t to, double bytes) const {
   auto getDevice = [&](int64_t rank) {
     return rank < static_cast<int64_t>(deviceOrder.size()) ? deviceOrder[rank] : rank;
   };
-  return getCost(CollectiveWork{"permute", network->getPair(getDevice(from), getDevice(to)), bytes});
+  return {"permute", network->getPair(getDevice(from), getDevice(to)), bytes};
 }
+
+Cost CostModel::getMessageCost(int64_t from, int64_t to, double bytes) const {
+  return getCost(getMessageWork(from, to, bytes));
+}
+
+std::vector<LinkUse> CostModel::getUses(const CollectiveWork &work) const { return network->getUses(work); }
+
+std::vector<LinkUse> CostModel::getMessageUses(int64_t from, int64_t to, double bytes) const {
+  return getUses(getMessageWork(from, to, bytes));
+}
+
+int64_t CostModel::countTiers() const { return network->countTiers(); }
 
 std::optional<Cost> CostModel::getCopyCost(double bytes) const {
   if (sharesHostMemory) {
@@ -173,6 +185,13 @@ std::optional<Cost> CostModel::getCopyCost(double bytes) const {
   if (hostLinkBytesPerSecond <= 0)
     return std::nullopt;
   return Cost{toPicoseconds(device.launchSeconds + hostLinkLatencySeconds + bytes / hostLinkBytesPerSecond)};
+}
+
+double CostModel::getCopyShare(double bytes) const {
+  if (sharesHostMemory || hostLinkBytesPerSecond <= 0)
+    return 0;
+  double transfer = bytes / hostLinkBytesPerSecond;
+  return transfer / (device.launchSeconds + hostLinkLatencySeconds + transfer);
 }
 
 std::optional<Cost> CostModel::getHostCost(const std::string &key, const OperatorWork &work) const {

@@ -1,5 +1,6 @@
 #include "NetworkModel.h"
 
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"
 
 #include <algorithm>
@@ -103,26 +104,35 @@ double NetworkModel::getStepsBetweenRuns(int64_t members, const Level &level) {
          static_cast<double>(members) / static_cast<double>(level.members);
 }
 
+double NetworkModel::Way::addTransfer(size_t level, double transferSeconds, double share) {
+  busySeconds.resize(std::max(busySeconds.size(), level + 1));
+  busySeconds[level] = transferSeconds * share;
+  return transferSeconds;
+}
+
 /// A ring passes each tier with (runs - 1) of its steps and is as fast as the slowest.
-double NetworkModel::getRingSeconds(const CollectiveWork &work, const Levels &levels) {
-  double latency = kLaunchSeconds, rate = std::numeric_limits<double>::max();
+NetworkModel::Way NetworkModel::getRing(const CollectiveWork &work, const Levels &levels) {
+  Way way;
+  double latency = kLaunchSeconds, transfer = 0;
   auto members = work.group.getMembers();
-  for (const Level &level : levels) {
+  for (auto [number, level] : llvm::enumerate(levels)) {
     if (!level.isCrossed())
       continue;
     double steps = getStepsBetweenRuns(members, level) * (work.kind == "all_reduce" ? 2 : 1);
     latency += steps * level.tier->latencySeconds * (level.tier->isNetwork ? kNetworkRingStep : kRingStep);
-    rate = std::min(rate, level.bytesPerSecond);
+    transfer = std::max(transfer, way.addTransfer(number, work.getRingBytes() / level.bytesPerSecond));
   }
-  return addPipelined(latency, work.getRingBytes() / rate);
+  way.seconds = addPipelined(latency, transfer);
+  return way;
 }
 
 /// Small payloads go at once, with short latency and at a part of the rate; an all-reduce goes over hosts as a tree.
-double NetworkModel::getSmallSeconds(const CollectiveWork &work, const Levels &levels) {
+NetworkModel::Way NetworkModel::getSmall(const CollectiveWork &work, const Levels &levels) {
+  Way way;
   double latency = kLaunchSeconds, transfer = 0;
   auto members = work.group.getMembers();
   bool isReduced = work.kind == "all_reduce";
-  for (const Level &level : levels) {
+  for (auto [number, level] : llvm::enumerate(levels)) {
     if (!level.isCrossed())
       continue;
     int64_t runs = level.getRuns();
@@ -135,10 +145,11 @@ double NetworkModel::getSmallSeconds(const CollectiveWork &work, const Levels &l
       bytes = work.getRingBytes();
     }
     latency += steps * level.tier->latencySeconds * (level.tier->isNetwork ? kSmallNetworkStep : kSmallStep);
-    transfer =
-        std::max(transfer, bytes / (level.bytesPerSecond * (level.tier->isNetwork ? kSmallNetworkShare : kSmallShare)));
+    double share = level.tier->isNetwork ? kSmallNetworkShare : kSmallShare;
+    transfer = std::max(transfer, way.addTransfer(number, bytes / (level.bytesPerSecond * share), share));
   }
-  return latency + transfer;
+  way.seconds = latency + transfer;
+  return way;
 }
 
 /// Returns the bytes that a run sends, and those that it receives, in an all-reduce over a tree of runs: of two, each
@@ -150,80 +161,92 @@ static double getTreeBytes(double payloadBytes, int64_t runs, bool isReducedInSw
 }
 
 /// Adds what a tree over the runs of a level takes.
-void NetworkModel::addTreeOverRuns(double payloadBytes, const Level &level, double &latency, double &transfer) {
+void NetworkModel::addTreeOverRuns(double payloadBytes, const Levels &levels, size_t number, Way &way, double &latency,
+                                   double &transfer) {
+  const Level &level = levels[number];
   const Tier &tier = *level.tier;
   bool isReducedInSwitch = tier.inSwitchEfficiency > 0;
   double rate = level.bytesPerSecond;
   if (isReducedInSwitch)
     rate *= tier.inSwitchEfficiency / tier.efficiency;
   latency += 2.0 * llvm::Log2_64_Ceil(level.getRuns()) * tier.latencySeconds * kTreeLevel;
-  transfer = std::max(transfer, getTreeBytes(payloadBytes, level.getRuns(), isReducedInSwitch) / rate);
+  double bytes = getTreeBytes(payloadBytes, level.getRuns(), isReducedInSwitch);
+  transfer = std::max(transfer, way.addTransfer(number, bytes / rate));
 }
 
 /// A chain within a host, and a tree over hosts.
-double NetworkModel::getTreeSeconds(const CollectiveWork &work, const Levels &levels) {
+NetworkModel::Way NetworkModel::getTree(const CollectiveWork &work, const Levels &levels) {
+  Way way;
   double latency = kLaunchSeconds, transfer = 0;
-  for (const Level &level : levels) {
+  for (auto [number, level] : llvm::enumerate(levels)) {
     if (!level.isCrossed())
       continue;
     if (level.tier->isNetwork) {
-      addTreeOverRuns(work.payloadBytes, level, latency, transfer);
+      addTreeOverRuns(work.payloadBytes, levels, number, way, latency, transfer);
       continue;
     }
     auto runs = static_cast<double>(level.getRuns());
     latency += 2 * (runs - 1) * level.tier->latencySeconds * kRingStep;
-    transfer = std::max(transfer, 2 * work.payloadBytes * (runs - 1) / runs / level.bytesPerSecond * kTreeTraffic);
+    double seconds = 2 * work.payloadBytes * (runs - 1) / runs / level.bytesPerSecond * kTreeTraffic;
+    transfer = std::max(transfer, way.addTransfer(number, seconds));
   }
-  return addPipelined(latency, transfer);
+  way.seconds = addPipelined(latency, transfer);
+  return way;
 }
 
 /// The switches of full hosts add what their devices hold, and a tree joins the hosts. `inSwitchEfficiency` is a share
 /// of a ring's rate, so the bytes within a host are those of a ring.
-double NetworkModel::getInSwitchSeconds(const CollectiveWork &work, const Levels &levels) {
+NetworkModel::Way NetworkModel::getInSwitch(const CollectiveWork &work, const Levels &levels) {
+  Way way;
   double latency = kLaunchSeconds, transfer = 0;
-  for (const Level &level : levels) {
+  for (auto [number, level] : llvm::enumerate(levels)) {
     if (!level.isCrossed())
       continue;
     const Tier &tier = *level.tier;
     if (tier.isNetwork) {
-      addTreeOverRuns(work.payloadBytes, level, latency, transfer);
+      addTreeOverRuns(work.payloadBytes, levels, number, way, latency, transfer);
       continue;
     }
     if (!level.isFull() || tier.inSwitchEfficiency <= 0 || level.members <= 2)
-      return std::numeric_limits<double>::max();
+      return {std::numeric_limits<double>::max(), {}};
     latency += tier.latencySeconds * kInSwitch;
-    transfer = work.getRingBytes() / (tier.bytesPerSecond * tier.inSwitchEfficiency);
+    transfer = way.addTransfer(number, work.getRingBytes() / (tier.bytesPerSecond * tier.inSwitchEfficiency));
   }
-  return addPipelined(latency, transfer);
+  way.seconds = addPipelined(latency, transfer);
+  return way;
 }
 
 /// Each rank sends its payload to one other.
-double NetworkModel::getPermuteSeconds(const CollectiveWork &work, const Levels &levels) {
+NetworkModel::Way NetworkModel::getPermute(const CollectiveWork &work, const Levels &levels) {
+  Way way;
   double latency = 0, transfer = 0;
-  for (const Level &level : levels) {
+  for (auto [number, level] : llvm::enumerate(levels)) {
     if (!level.isCrossed())
       continue;
     const Tier &tier = *level.tier;
     latency = std::max(latency, (tier.isNetwork ? kExchangeStep : 2 * kSmallStep) * tier.latencySeconds);
-    transfer = std::max(transfer, work.payloadBytes / (level.bytesPerSecond / static_cast<double>(level.membersBelow)));
+    double seconds = work.payloadBytes / (level.bytesPerSecond / static_cast<double>(level.membersBelow));
+    transfer = std::max(transfer, way.addTransfer(number, seconds));
   }
-  return kLaunchSeconds + latency + transfer;
+  way.seconds = kLaunchSeconds + latency + transfer;
+  return way;
 }
 
 /// Each rank sends to each other one. What leaves a host uses its ports, which all members share.
-double NetworkModel::getExchangeSeconds(const CollectiveWork &work, const Levels &levels) {
+NetworkModel::Way NetworkModel::getExchange(const CollectiveWork &work, const Levels &levels) {
+  Way way;
   double latency = 0, transfer = 0;
   auto members = static_cast<double>(work.group.getMembers());
-  for (const Level &level : levels) {
+  for (auto [number, level] : llvm::enumerate(levels)) {
     if (!level.isCrossed())
       continue;
     const Tier &tier = *level.tier;
-    double rate = level.bytesPerSecond / static_cast<double>(level.membersBelow);
+    double rate = level.bytesPerSecond / static_cast<double>(level.membersBelow), share = 1;
     // The members that a rank reaches through this tier: on a network, all beyond the run below; within a host, only
     // those in the same run of this tier, since what goes further leaves through the ports.
     double reached;
     if (tier.isNetwork) {
-      rate *= kExchangeShare;
+      rate *= share = kExchangeShare;
       latency = std::max(latency, (kExchangeStep + static_cast<double>(level.getRuns() - 1) * kExchangeHost) *
                                       tier.latencySeconds);
       reached = members - static_cast<double>(level.membersBelow);
@@ -231,9 +254,10 @@ double NetworkModel::getExchangeSeconds(const CollectiveWork &work, const Levels
       latency = std::max(latency, 2 * kSmallStep * tier.latencySeconds);
       reached = static_cast<double>(level.members - level.membersBelow);
     }
-    transfer = std::max(transfer, work.payloadBytes * (reached / members) / rate);
+    transfer = std::max(transfer, way.addTransfer(number, work.payloadBytes * (reached / members) / rate, share));
   }
-  return kLaunchSeconds + latency + transfer;
+  way.seconds = kLaunchSeconds + latency + transfer;
+  return way;
 }
 
 GroupShape NetworkModel::getPair(int64_t one, int64_t other) const {
@@ -260,20 +284,35 @@ double NetworkModel::getPlainRingSeconds(const CollectiveWork &work) const {
   return static_cast<double>(work.getRingSteps()) * latency + work.getRingBytes() / rate;
 }
 
-double NetworkModel::getSeconds(const CollectiveWork &work) const {
+NetworkModel::Way NetworkModel::findWay(const CollectiveWork &work) const {
   if (work.group.getMembers() <= 1 || tiers.empty())
-    return 0;
+    return {};
   if (hasPlainRings)
-    return getPlainRingSeconds(work);
+    return {getPlainRingSeconds(work), {}};
   Levels levels = getLevels(work);
   if (work.kind == "permute")
-    return getPermuteSeconds(work, levels);
+    return getPermute(work, levels);
   if (work.kind == "all_to_all")
-    return getExchangeSeconds(work, levels);
-  double seconds = std::min(getRingSeconds(work, levels), getSmallSeconds(work, levels));
+    return getExchange(work, levels);
+  Way fastest = getRing(work, levels);
+  auto consider = [&](Way other) {
+    if (other.seconds < fastest.seconds)
+      fastest = std::move(other);
+  };
+  consider(getSmall(work, levels));
   if (work.kind != "all_reduce")
-    return seconds;
+    return fastest;
   if (levels.back().tier->isNetwork)
-    seconds = std::min(seconds, getTreeSeconds(work, levels));
-  return std::min(seconds, getInSwitchSeconds(work, levels));
+    consider(getTree(work, levels));
+  consider(getInSwitch(work, levels));
+  return fastest;
+}
+
+std::vector<LinkUse> NetworkModel::getUses(const CollectiveWork &work) const {
+  Way way = findWay(work);
+  std::vector<LinkUse> uses;
+  for (auto [tier, busy] : llvm::enumerate(way.busySeconds))
+    if (busy > 0)
+      uses.push_back({static_cast<int64_t>(tier), std::min(1.0, busy / way.seconds)});
+  return uses;
 }

@@ -25,7 +25,10 @@ public:
   GroupShape getPair(int64_t one, int64_t other) const;
 
   /// Returns the seconds of a collective; 0 for a group of one, and where the cluster has no tiers.
-  double getSeconds(const CollectiveWork &work) const;
+  double getSeconds(const CollectiveWork &work) const { return findWay(work).seconds; }
+  /// Returns what a collective takes of each tier; nothing for CPU ranks, whose messages are copies by the processor.
+  std::vector<LinkUse> getUses(const CollectiveWork &work) const;
+  int64_t countTiers() const { return static_cast<int64_t>(tiers.size()); }
 
   /// Returns what was assumed where the cluster states nothing, a line each.
   const std::vector<std::string> &getAssumptions() const { return assumptions; }
@@ -55,17 +58,27 @@ private:
     int64_t getRuns() const { return (members + membersBelow - 1) / membersBelow; }
   };
   using Levels = llvm::SmallVector<Level, 4>;
+  /// A way to go about a collective: how long it takes, and for how long its transfers would keep the links of each
+  /// level busy at the rate of large payloads.
+  struct Way {
+    double seconds = 0;
+    llvm::SmallVector<double, 4> busySeconds;
+    /// Adds a transfer over the links of a level, of whose rate it uses `share`; returns `transferSeconds`.
+    double addTransfer(size_t level, double transferSeconds, double share = 1);
+  };
 
   Levels getLevels(const CollectiveWork &work) const;
   double getPlainRingSeconds(const CollectiveWork &work) const;
   static double getStepsBetweenRuns(int64_t members, const Level &level);
-  static void addTreeOverRuns(double payloadBytes, const Level &level, double &latency, double &transfer);
-  static double getRingSeconds(const CollectiveWork &work, const Levels &levels);
-  static double getSmallSeconds(const CollectiveWork &work, const Levels &levels);
-  static double getTreeSeconds(const CollectiveWork &work, const Levels &levels);
-  static double getInSwitchSeconds(const CollectiveWork &work, const Levels &levels);
-  static double getPermuteSeconds(const CollectiveWork &work, const Levels &levels);
-  static double getExchangeSeconds(const CollectiveWork &work, const Levels &levels);
+  static void addTreeOverRuns(double payloadBytes, const Levels &levels, size_t number, Way &way, double &latency,
+                              double &transfer);
+  static Way getRing(const CollectiveWork &work, const Levels &levels);
+  static Way getSmall(const CollectiveWork &work, const Levels &levels);
+  static Way getTree(const CollectiveWork &work, const Levels &levels);
+  static Way getInSwitch(const CollectiveWork &work, const Levels &levels);
+  static Way getPermute(const CollectiveWork &work, const Levels &levels);
+  static Way getExchange(const CollectiveWork &work, const Levels &levels);
+  Way findWay(const CollectiveWork &work) const;
 
   bool hasPlainRings;
   std::vector<Tier> tiers;

@@ -44,14 +44,50 @@ JobPositions::JobPositions(ArrayRef<sched::ProgramOp> programs, const CostModel 
     firstRanks.push_back(firstRanks.back() + program.getMesh().getRanks());
 }
 
-Cost JobPositions::getMessageCost(int64_t from, int64_t to, double bytes) const {
+JobPositions::Message JobPositions::getMessage(int64_t from, int64_t to, double bytes) {
   Cost slowest;
+  int64_t slowestRank = 0;
   for (int64_t rank = 0; rank < getRanks(from); ++rank) {
     Cost cost = costs.getMessageCost(firstRanks[from] + rank, firstRanks[to] + rank, bytes);
-    if (rank == 0 || cost.picoseconds > slowest.picoseconds)
+    if (rank == 0 || cost.picoseconds > slowest.picoseconds) {
       slowest = cost;
+      slowestRank = rank;
+    }
   }
-  return slowest;
+  std::vector<simulation::Use> list;
+  for (LinkUse use : costs.getMessageUses(firstRanks[from] + slowestRank, firstRanks[to] + slowestRank, bytes)) {
+    list.push_back({getTierResource(from, use.tier, /*isReceiving=*/false), use.share});
+    list.push_back({getTierResource(to, use.tier, /*isReceiving=*/true), use.share});
+  }
+  return {slowest, addUses(std::move(list))};
+}
+
+int64_t JobPositions::getUses(int64_t position, const CollectiveWork &work) {
+  std::vector<simulation::Use> list;
+  for (LinkUse use : costs.getUses(work))
+    for (bool isReceiving : {false, true})
+      list.push_back({getTierResource(position, use.tier, isReceiving), use.share});
+  return addUses(std::move(list));
+}
+
+int64_t JobPositions::getCopyUses(int64_t position, sched::StreamKind direction, double bytes) {
+  double share = costs.getCopyShare(bytes);
+  if (share <= 0)
+    return -1;
+  // The link to the host comes behind those of the tiers.
+  return addUses({{getTierResource(position, costs.countTiers(), direction == sched::StreamKind::h2d), share}});
+}
+
+int64_t JobPositions::addUses(std::vector<simulation::Use> list) {
+  if (list.empty())
+    return -1;
+  std::vector<std::pair<int64_t, double>> key;
+  for (const simulation::Use &use : list)
+    key.emplace_back(use.resource, use.share);
+  auto [found, isNew] = usesIndices.try_emplace(std::move(key), static_cast<int64_t>(uses.size()));
+  if (isNew)
+    uses.push_back(std::move(list));
+  return found->second;
 }
 
 PositionBuilder::PositionBuilder(JobPositions &job, int64_t position, const CostModel &costs)
@@ -154,7 +190,9 @@ void PositionBuilder::addMessages(const schedule::Action &action) {
        sched::getBorder(program, sends ? sched::ResourceKind::sent : sched::ResourceKind::received, action.chunk,
                         action.peerChunk)) {
     double bytes = getBytes(tensor.getType());
-    addTask(task, {tensor, job.getMessageCost(from, to, bytes), {schedule::getName(action.kind).str(), 0, bytes, 2}});
+    JobPositions::Message message = job.getMessage(from, to, bytes);
+    task.uses = message.uses;
+    addTask(task, {tensor, message.cost, {schedule::getName(action.kind).str(), 0, bytes, 2}});
   }
 }
 
@@ -189,7 +227,9 @@ void PositionBuilder::addCollective(sched::LaunchCollectiveOp collective) {
   simulation::Task task = {TaskKind::Work, streams.getNumber(collective)};
   if (communicator.getPositions())
     task = {TaskKind::Meet, task.stream, job.getGroup(communicator.getAxes())};
-  addTask(task, {collective, costs.getCost(CollectiveWork{kind, group, bytes}), {kind, 0, bytes, group.getMembers()}});
+  CollectiveWork work = {kind, group, bytes};
+  task.uses = job.getUses(position, work);
+  addTask(task, {collective, costs.getCost(work), {kind, 0, bytes, group.getMembers()}});
 }
 
 void PositionBuilder::addLaunch(Operation *op, bool isLater) {
@@ -201,6 +241,7 @@ void PositionBuilder::addLaunch(Operation *op, bool isLater) {
     std::optional<Cost> cost = costs.getCopyCost(bytes);
     if (!cost)
       return reportUnknown(op, kind, "how fast the link between devices and hosts is");
+    task.uses = job.getCopyUses(position, kind, bytes);
     return addTask(task, {op, *cost, {stringifyStreamKind(kind).str(), 0, bytes}});
   }
   const CommandKey &key = keys.get(op, isLater);

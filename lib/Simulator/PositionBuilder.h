@@ -33,13 +33,35 @@ public:
   /// Returns the group of the collectives over positions and the ranks that differ in `axes`.
   int64_t getGroup(mlir::ArrayAttr axes) { return groups.try_emplace(axes, groups.size()).first->second; }
   int64_t countRanks() const { return firstRanks.back(); }
-  /// Returns the cost of a message of `bytes` from each rank of a position to the one of the same number of another
-  /// position, which has as many: that of the slowest pair.
-  Cost getMessageCost(int64_t from, int64_t to, double bytes) const;
+  /// A message of `bytes` from each rank of a position to the one of the same number of another position, which has as
+  /// many: that of the slowest pair.
+  struct Message {
+    Cost cost;
+    /// What it uses, as an index into `getUses()`.
+    int64_t uses;
+  };
+  Message getMessage(int64_t from, int64_t to, double bytes);
+
+  /// Returns what a collective of a position uses, as an index into `getUses()`; -1 where it shares nothing.
+  int64_t getUses(int64_t position, const CollectiveWork &work);
+  /// Returns what a copy between the memories of a position's devices and of their hosts uses likewise.
+  int64_t getCopyUses(int64_t position, sched::StreamKind direction, double bytes);
+  /// Returns the lists of what activities use, for `simulation::Problem::uses`.
+  const std::vector<std::vector<simulation::Use>> &getUses() const { return uses; }
 
 private:
+  /// The links of a device, each in one direction: on each tier, and to its host. One device stands for all of a
+  /// position, as its rank does: links that several devices share, such as the ports of a host, are priced so.
+  int64_t getTierResource(int64_t position, int64_t tier, bool isReceiving) const {
+    return position * (2 * costs.countTiers() + 2) + 2 * tier + isReceiving;
+  }
+  int64_t addUses(std::vector<simulation::Use> list);
+
   llvm::SmallVector<sched::ProgramOp> programs;
   const CostModel &costs;
+  std::vector<std::vector<simulation::Use>> uses;
+  /// The index of each list by its numbers.
+  std::map<std::vector<std::pair<int64_t, double>>, int64_t> usesIndices;
   /// The number in the job of each position's first rank, and behind them the number of ranks.
   std::vector<int64_t> firstRanks = {0};
   std::map<std::pair<int64_t, int64_t>, int64_t> channels;

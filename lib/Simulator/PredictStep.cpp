@@ -38,7 +38,10 @@ std::vector<StepWindow> makeWindows(const PositionBuilder &position, ArrayRef<si
       window.seconds += toSeconds(total.elapsedPicoseconds);
       for (auto [command, its] : llvm::zip_equal(function.commands, simulated.tasks))
         if (command.op)
-          busy[its.stream] += toSeconds(static_cast<double>(its.picoseconds) * total.runs);
+          busy[its.stream];
+      for (auto [stream, picoseconds] : llvm::enumerate(total.busyPicoseconds))
+        if (picoseconds > 0)
+          busy[static_cast<int64_t>(stream)] += toSeconds(picoseconds);
     }
     for (auto [stream, seconds] : busy)
       window.busySeconds[position.getShownName(stream)] += seconds;
@@ -111,6 +114,8 @@ StepPrediction windlass::predictStep(ModuleOp module, const CostModel &costs,
       return {};
     problem.ranks.push_back(position.rank);
   }
+  problem.uses = job.getUses();
+  problem.contends = costs.overlapsCollectives();
   std::function<void(const simulation::Span &)> see;
   if (visit)
     see = [&](const simulation::Span &span) {

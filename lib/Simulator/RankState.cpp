@@ -57,6 +57,9 @@ void RankState::complete(int64_t stream, int64_t begin, int64_t end) {
     if (--running == 0)
       busy += static_cast<double>(end - busySince);
     call.end = std::max(call.end, end);
+    // Tasks of a serial rank name streams too.
+    call.busy.resize(std::max(call.busy.size(), static_cast<size_t>(getTask(its).stream) + 1), 0);
+    call.busy[getTask(its).stream] += end - begin;
     if (visit) {
       call.spans.resize(table.getTaskCount(function), {-1, 0});
       call.spans[task] = {begin, end - begin};
@@ -82,7 +85,11 @@ bool RankState::settle() {
     if (found != completions.end()) {
       int64_t before = end;
       end = std::max(end, found->second.end);
-      totals[function].elapsedPicoseconds += static_cast<double>(end - before);
+      FunctionTotal &total = totals[function];
+      total.elapsedPicoseconds += static_cast<double>(end - before);
+      total.busyPicoseconds.resize(std::max(total.busyPicoseconds.size(), found->second.busy.size()), 0);
+      for (auto [stream, busy] : llvm::enumerate(found->second.busy))
+        total.busyPicoseconds[stream] += static_cast<double>(busy);
       for (auto [task, span] : llvm::enumerate(found->second.spans))
         if (span.first >= 0)
           visit({index, function, static_cast<int64_t>(task), span.first, span.second});
@@ -186,6 +193,9 @@ void RankState::jump(const Progress &before, int64_t times, int64_t period, int6
   for (auto [total, past] : llvm::zip_equal(totals, before.totals)) {
     total.runs += static_cast<double>(times) * (total.runs - past.runs);
     total.elapsedPicoseconds += static_cast<double>(times) * (total.elapsedPicoseconds - past.elapsedPicoseconds);
+    for (auto [stream, busy] : llvm::enumerate(total.busyPicoseconds))
+      busy += static_cast<double>(times) *
+              (busy - (stream < past.busyPicoseconds.size() ? past.busyPicoseconds[stream] : 0));
   }
   front.iteration += iterations;
   end += time;

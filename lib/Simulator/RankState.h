@@ -86,6 +86,7 @@ private:
   /// A call of which tasks are done.
   struct Completion {
     int64_t done = 0, end = 0;
+    std::vector<int64_t> busy;                      ///< by stream
     std::vector<std::pair<int64_t, int64_t>> spans; ///< begin and length by task, where somebody wants to see them
   };
 

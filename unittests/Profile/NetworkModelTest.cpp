@@ -145,6 +145,46 @@ TEST(NetworkModelTest, MoreBytesOrSlowerLinksNeverTakeLess) {
     }
 }
 
+/// The shares of the rates of the tiers that a collective uses.
+std::vector<double> getShares(const Cluster &cluster, const CollectiveWork &work) {
+  std::vector<double> shares(cluster.linkTiers.size());
+  for (LinkUse use : CostModel(cluster).getUses(work))
+    shares[use.tier] = use.share;
+  return shares;
+}
+
+TEST(NetworkModelTest, CollectivesUseTheTiersThatJoinTheirMembers) {
+  Cluster cluster = makeCluster(4);
+  for (const char *kind : {"all_reduce", "all_gather", "reduce_scatter", "all_to_all", "permute"}) {
+    SCOPED_TRACE(kind);
+    std::vector<double> within = getShares(cluster, makeWork(kind, 4, 1, 80 * kGigabyte)),
+                        between = getShares(cluster, makeWork(kind, 1, 4, 80 * kGigabyte));
+    EXPECT_GT(within[0], 0.98);
+    EXPECT_EQ(within[1], 0);
+    EXPECT_EQ(between[0], 0);
+    EXPECT_GT(between[1], kind == std::string("all_to_all") ? 0.64 : 0.98);
+    EXPECT_LE(std::max(within[0], between[1]), 1);
+  }
+  // Eight ports of 9 GB/s take nine tenths of what a device sends within a host.
+  std::vector<double> both = getShares(cluster, makeWork("all_gather", 8, 4, 720 * kGigabyte));
+  EXPECT_NEAR(both[0], 0.9, 0.02);
+  EXPECT_NEAR(both[1], 1, 0.02);
+  // An exchange reaches a part of the ports' rate only.
+  EXPECT_NEAR(getShares(cluster, makeWork("all_to_all", 8, 4, 720 * kGigabyte))[1], 0.65, 0.01);
+}
+
+TEST(NetworkModelTest, SmallPayloadsLeaveTheLinksIdle) {
+  Cluster cluster = makeCluster(4);
+  for (int64_t hosts : {1, 4})
+    for (double share : getShares(cluster, makeWork("all_reduce", 8, hosts, 1e4)))
+      EXPECT_LT(share, 0.05);
+}
+
+TEST(NetworkModelTest, ProcessorsHaveNoLinksToShare) {
+  EXPECT_TRUE(CostModel(makeCluster(2, "cpu")).getUses(makeWork("all_reduce", 4, 2, 1e9)).empty());
+  EXPECT_TRUE(CostModel(makeCluster(2)).getUses(makeWork("all_reduce", 1, 1, 1e9)).empty());
+}
+
 TEST(NetworkModelTest, WhatIsNotKnownIsAssumedAndSaid) {
   Cluster cluster = makeCluster(2);
   cluster.linkTiers[1].efficiency.reset();

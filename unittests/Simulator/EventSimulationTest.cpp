@@ -219,6 +219,7 @@ TEST(EventSimulation, IterationsThatAreLeftOutChangeNothing) {
       for (auto [one, other] : llvm::zip_equal(few, many)) {
         EXPECT_EQ(one.runs, other.runs) << "draw " << i;
         EXPECT_EQ(one.elapsedPicoseconds, other.elapsedPicoseconds) << "draw " << i;
+        EXPECT_EQ(one.busyPicoseconds, other.busyPicoseconds) << "draw " << i;
       }
   }
 }
@@ -248,6 +249,7 @@ TEST(EventSimulation, TransfersShareALink) {
   EXPECT_EQ(result.picoseconds, 200);
   EXPECT_EQ(spans[0], std::pair(int64_t(0), int64_t(160)));
   EXPECT_EQ(spans[2], std::pair(int64_t(40), int64_t(160)));
+  EXPECT_EQ(result.totals[0][0].busyPicoseconds, (std::vector<double>{160, 40 + 160}));
   // Each leaves room for the other.
   for (Task &task : problem.ranks[0].functions[0].tasks)
     task.uses = task.uses == 0 ? 1 : -1;

@@ -309,4 +309,61 @@ TEST_F(PredictStepTest, WhatTheClusterDoesNotSayIsNotSimulated) {
                    "compute");
 }
 
+/// Two hosts of eight devices: `data` is over the hosts, `model` and `other` are within one. All collectives of the
+/// update begin at once.
+std::string makeCollectives(llvm::ArrayRef<llvm::StringRef> over) {
+  std::string text = R"(
+module {
+sched.program @program on <[<"data", 2>, <"model", 2>, <"other", 4>]> {
+  sched.arena @device_arena device bytes 400000000000
+  sched.stream @compute compute
+  sched.schedule [#sched.action<update>]
+)";
+  std::string launches;
+  for (auto [number, axis] : llvm::enumerate(over)) {
+    std::string name = axis.str(), at = std::to_string(number * 40'000'000'000);
+    text += "  sched.stream @over_" + name + " communicator\n  sched.communicator @" + name + " over [\"" + name +
+            "\"] on @over_" + name + "\n";
+    launches += "    %" + name + " = sched.buffer @device_arena[" + at +
+                "] : memref<10000000000xf32>\n    sched.launch_collective all_reduce sum @" + name + ", %" + name +
+                " -> %" + name + " : memref<10000000000xf32> -> memref<10000000000xf32>\n";
+  }
+  return text + "  func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} {\n" + launches +
+         "    return\n  }\n}\n}";
+}
+
+TEST_F(PredictStepTest, CollectivesOnOneTierShareItsRate) {
+  Cluster cluster = llvm::cantFail(findCluster("h100:2x8", 1 << 30));
+  CostModel costs(cluster);
+  auto predict = [&](llvm::ArrayRef<llvm::StringRef> over) {
+    module = parseSourceString<ModuleOp>(makeCollectives(over), &context);
+    return predictStep(*module, costs);
+  };
+  double data = predict({"data"}).seconds, model = predict({"model"}).seconds, other = predict({"other"}).seconds;
+  // One communicator has the links to itself.
+  CollectiveWork work = {"all_reduce", {}, 4e10};
+  work.group.axes.push_back({4, 2});
+  EXPECT_NEAR(model, costs.getAnalyticSeconds(work), 1e-11);
+  // Two on one tier take as long as their sum; latencies pass side by side.
+  StepPrediction both = predict({"model", "other"});
+  EXPECT_NEAR(both.seconds, model + other, 0.02 * (model + other));
+  EXPECT_LE(both.seconds, model + other);
+  EXPECT_NEAR(both.getBusiestStream().seconds, both.seconds, 1e-11);
+  // They and one on another tier do not disturb each other.
+  EXPECT_EQ(predict({"data", "model"}).seconds, std::max(data, model));
+  EXPECT_EQ(predict({"data", "model", "other"}).seconds, std::max(data, both.seconds));
+}
+
+TEST_F(PredictStepTest, SmallCollectivesLeaveRoomForEachOther) {
+  Cluster cluster = llvm::cantFail(findCluster("h100:2x8", 1 << 30));
+  auto predict = [&](llvm::ArrayRef<llvm::StringRef> over) {
+    std::string text = makeCollectives(over);
+    for (size_t at; (at = text.find("10000000000xf32")) != std::string::npos;)
+      text.replace(at, 11, "1000");
+    module = parseSourceString<ModuleOp>(text, &context);
+    return predictStep(*module, CostModel(cluster)).seconds;
+  };
+  EXPECT_EQ(predict({"model", "other"}), std::max(predict({"model"}), predict({"other"})));
+}
+
 } // namespace

@@ -8,6 +8,14 @@
 
 namespace windlass {
 
+/// What a collective, with the other groups along its axes, takes of the links of one tier: the share of their rate
+/// that it uses in the mean while it runs alone.
+struct LinkUse {
+  /// The number of the tier in the cluster.
+  int64_t tier = 0;
+  double share = 0;
+};
+
 /// A collective among the ranks of one group of a mesh.
 struct CollectiveWork {
   /// The kind as of `sched.launch_collective`: all_reduce, all_gather, reduce_scatter, all_to_all or permute.

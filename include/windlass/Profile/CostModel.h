@@ -80,6 +80,18 @@ public:
   /// and the processors compute as many FLOPs for each byte as the cores of `cpu` clusters. Returns nothing where the
   /// rate of the links is unknown too.
   std::optional<Cost> getHostCost(const std::string &key, const OperatorWork &work) const;
+
+  /// Returns what a collective takes of the links of each tier while it runs alone, with the other groups along its
+  /// axes; by the analytic model, also where a profile says how long it takes. Nothing for CPU ranks, whose messages
+  /// are copies by the processor.
+  std::vector<LinkUse> getUses(const CollectiveWork &work) const;
+  /// Returns the same of a message, of the links of the sender and of the receiver.
+  std::vector<LinkUse> getMessageUses(int64_t from, int64_t to, double bytes) const;
+  /// Returns the share of the rate of the link between a device and its host that a copy uses in the mean; 0 where both
+  /// are one memory, or where the cluster does not state the rate.
+  double getCopyShare(double bytes) const;
+  int64_t countTiers() const;
+
   int64_t getPicoseconds(const OperatorWork &work) const { return getCost(work).picoseconds; }
   int64_t getPicoseconds(const CollectiveWork &work) const { return getCost(work).picoseconds; }
 
@@ -109,6 +121,7 @@ public:
   const std::vector<std::string> &getAssumptions() const { return assumptions; }
 
 private:
+  CollectiveWork getMessageWork(int64_t from, int64_t to, double bytes) const;
   void addHostRates(const HostGroup &group, bool isFirst);
   bool overlaps = false, sharesHostMemory = false;
   /// The largest latency and the smallest rate of the links between devices and hosts. An unknown latency counts as 0;

@@ -74,6 +74,8 @@ struct FunctionTotal {
   double runs = 0;
   /// The picoseconds by which all runs move the end of what the rank has done so far.
   double elapsedPicoseconds = 0;
+  /// The picoseconds for which work and transfers of each stream run.
+  std::vector<double> busyPicoseconds;
 };
 
 struct Result {

@@ -79,7 +79,7 @@ struct StepPrediction {
   /// The seconds of all commands of a step, of one rank of each position, whose costs have no error bar.
   double uncalibratedSeconds = 0;
   /// The seconds of the same commands by the source of their costs and by family (for collectives, by kind). A message
-  /// counts at both of its ends.
+  /// counts at both of its ends. What links that are shared add is in none of these sums over commands.
   std::map<CostSource, double> bySource;
   std::map<std::string, double> byFamily;
   /// How often a step runs each kind of command.
@@ -93,8 +93,9 @@ struct StepPrediction {
 /// (EventSimulation.h). A stream runs its commands in order, once the host has issued them, and waits for events; where
 /// ranks share cores with their communication, no two commands run at a time. A message begins when both ends have come
 /// to it; the messages between two positions have a stream of their own on each, on which they run in the order of the
-/// tables. The slots of a chunk hold back messages and functions as in emitted programs. Equal micro-batches are
-/// simulated until they repeat. `visit`, where given, sees every command that is simulated. Where a table is malformed,
+/// tables. The slots of a chunk hold back messages and functions as in emitted programs. On GPUs, collectives, messages
+/// and copies that use the same links at the same time share their rate. Equal micro-batches are simulated until they
+/// repeat. `visit`, where given, sees every command that is simulated. Where a table is malformed,
 /// positions wait for each other, positions that exchange messages have different numbers of ranks, or the cluster does
 /// not state how fast the host or link is that runs a command, an error is reported and the prediction is empty.
 StepPrediction predictStep(mlir::ModuleOp module, const CostModel &costs,
