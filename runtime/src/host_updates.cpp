@@ -1,6 +1,8 @@
 // The optimizer steps as the host's threads run them, in programs for devices too.
 #include "windlass/rt/detail/host_updates.h"
 
+#include "dense_update.h"
+
 #include "windlass/rt/detail/convert.h"
 #include "windlass/rt/detail/updates.h"
 
@@ -8,69 +10,107 @@ namespace windlass::rt::detail {
 
 namespace {
 
-/// Where gradients of a scaled loss have overflowed, weight and state stay.
-template <class Step, int N> void run(const Step &step, const loop_nest<N> &nest, std::int32_t threads) {
-  if (!scalar::is_nan(step.gradient_scale))
-    map_now(step, nest, threads);
-}
+/// The operands of one parameter's step: the weight, `states_of<Step>` tensors of state, the gradient, and the rounded
+/// weight, in whose place the weight stands again where there is none.
+template <class Step> using parameter_nest = loop_nest<states_of<Step> + 3>;
 
-/// The same with the rounded weight, which is written in any case.
-template <class H, class Step, int N>
-void run_rounding(const Step &step, const loop_nest<N> &nest, const loop_nest<2> &cast, std::int32_t threads) {
-  if (scalar::is_nan(step.gradient_scale))
-    map_now(converter<H, float>(), cast, threads);
+/// Calls `f` with a number of the rounded weight's type.
+template <class F> void with_rounded(element_type type, F f) {
+  if (type == element_type::bf16)
+    f(bf16());
+  else if (type == element_type::f16)
+    f(f16());
   else
-    map_now(rounding_step<Step, H>{step}, nest, threads);
+    f(unrounded());
 }
 
-// Steps read the scalars in memory when their turn comes.
-
-template <class Step, class Scalars, int N>
-status submit_step(stream &s, const work &what, const Scalars &of, const loop_nest<N> &nest) {
-  return s.submit(what, [of, nest, threads = s.threads()]() -> status {
-    run(Step(of), nest, threads);
-    return {};
-  });
+/// Returns whether the elements of all operands follow each other alike, without gaps.
+template <int N> bool is_dense(const loop_nest<N> &nest) {
+  bool all = nest.rank == 1;
+  for (int k = 0; k < N; ++k)
+    all = all && nest.strides[k][0] == 1;
+  return all;
 }
 
-template <class Step, class H, class Scalars, int N>
-status submit_rounding_step(stream &s, const work &what, const Scalars &of, const loop_nest<N> &nest,
-                            const loop_nest<2> &cast) {
-  return s.submit(what, [of, nest, cast, threads = s.threads()]() -> status {
-    run_rounding<H>(Step(of), nest, cast, threads);
-    return {};
-  });
-}
-
-/// Makes a nest of N dense operands with `elements` elements.
-template <int N> loop_nest<N> flat_nest(std::int64_t elements, const void *const (&operands)[N]) {
-  loop_nest<N> nest;
-  nest.rank = 1;
-  nest.sizes[0] = elements;
+/// Returns the nest of some of the operands, in the order given.
+template <int N, int All> loop_nest<N> choose(const loop_nest<All> &nest, const int (&operands)[N]) {
+  loop_nest<N> chosen;
+  chosen.rank = nest.rank;
+  std::copy_n(nest.sizes, nest.rank, chosen.sizes);
   for (int k = 0; k < N; ++k) {
-    nest.data[k] = const_cast<std::byte *>(static_cast<const std::byte *>(operands[k]));
-    nest.strides[k][0] = 1;
+    chosen.data[k] = nest.data[operands[k]];
+    std::copy_n(nest.strides[operands[k]], nest.rank, chosen.strides[k]);
   }
-  return nest;
+  return chosen;
 }
 
-template <class H>
-void update_rounding(const adamw_step &step, const updated_parameters::parameter &p, std::int32_t threads) {
-  run_rounding<H>(step,
-                  flat_nest(p.elements, {p.weight, p.exp_avg, p.exp_avg_sq, p.rounded, p.weight, p.exp_avg,
-                                         p.exp_avg_sq, p.gradient}),
-                  flat_nest(p.elements, {p.rounded, p.weight}), threads);
-}
-
-void update(const adamw_step &step, element_type rounded, const updated_parameters::parameter &p,
-            std::int32_t threads) {
-  if (rounded == element_type::bf16)
-    update_rounding<bf16>(step, p, threads);
-  else if (rounded == element_type::f16)
-    update_rounding<f16>(step, p, threads);
+/// Runs the step on operands of any strides, a block at a time through buffers.
+template <class H, class Step, std::size_t... S>
+void update_strided(const Step &step, const parameter_nest<Step> &nest, std::int32_t threads,
+                    std::index_sequence<S...>) {
+  constexpr int gradient = sizeof...(S), rounded = gradient + 1;
+  if constexpr (std::is_same_v<H, unrounded>)
+    map_now(step, choose(nest, {static_cast<int>(S)..., static_cast<int>(S)..., gradient}), threads);
   else
-    run(step, flat_nest(p.elements, {p.weight, p.exp_avg, p.exp_avg_sq, p.weight, p.exp_avg, p.exp_avg_sq, p.gradient}),
-        threads);
+    map_now(rounding_step<Step, H>{step},
+            choose(nest, {static_cast<int>(S)..., rounded, static_cast<int>(S)..., gradient}), threads);
+}
+
+/// Sets the rounded weight to the weight, which stays.
+template <class H, int N> void round_weight(const loop_nest<N> &nest, std::int32_t threads) {
+  if constexpr (!std::is_same_v<H, unrounded>)
+    map_now(converter<H, float>(), choose(nest, {N - 1, 0}), threads);
+}
+
+template <class Step, std::size_t... S>
+dense_parameter<states_of<Step>> parameter_of(const parameter_nest<Step> &nest, std::index_sequence<S...>) {
+  const auto floats = [&nest](std::size_t k) { return reinterpret_cast<float *>(nest.data[k]); };
+  return {nest.sizes[0], floats(0), {floats(1 + S)...}, floats(1 + sizeof...(S)), nest.data[2 + sizeof...(S)]};
+}
+
+/// Runs the step. Where gradients of a scaled loss have overflowed, weight and state stay; the rounded weight is
+/// written in any case.
+template <class H, class Step> void update(const Step &step, const parameter_nest<Step> &nest, std::int32_t threads) {
+  constexpr std::make_index_sequence<states_of<Step>> states;
+  if (scalar::is_nan(step.gradient_scale))
+    round_weight<H>(nest, threads);
+  else if (is_dense(nest))
+    update_dense<H>(step, 1, [&](std::int32_t) { return parameter_of<Step>(nest, states); }, threads);
+  else
+    update_strided<H>(step, nest, threads, std::make_index_sequence<1 + states_of<Step>>());
+}
+
+/// Submits the step, which reads the scalars in memory when its turn comes.
+template <class Step, class Scalars>
+status submit_update(stream &s, const work &what, const Scalars &of, const view &rounded,
+                     const parameter_nest<Step> &nest) {
+  const element_type type = rounded.is_absent() ? element_type::f32 : rounded.type;
+  return s.submit(what, [of, type, nest, threads = s.threads()]() -> status {
+    with_rounded(type, [&](auto h) { update<decltype(h)>(Step(of), nest, threads); });
+    return {};
+  });
+}
+
+/// Runs the step on several parameters.
+template <class H>
+void update_list(const adamw_step &step, const updated_parameters &parameters, std::int32_t threads) {
+  if (!scalar::is_nan(step.gradient_scale)) {
+    const auto at = [&](std::int32_t i) -> dense_parameter<2> {
+      const updated_parameters::parameter &p = parameters.of[i];
+      return {p.elements, p.weight, {p.exp_avg, p.exp_avg_sq}, p.gradient, p.rounded};
+    };
+    return update_dense<H>(step, parameters.count, at, threads);
+  }
+  for (std::int32_t i = 0; i < parameters.count; ++i) {
+    const updated_parameters::parameter &p = parameters.of[i];
+    loop_nest<2> nest;
+    nest.rank = 1;
+    nest.sizes[0] = p.elements;
+    nest.data[0] = reinterpret_cast<std::byte *>(p.weight);
+    nest.data[1] = p.rounded;
+    nest.strides[0][0] = nest.strides[1][0] = 1;
+    round_weight<H>(nest, threads);
+  }
 }
 
 } // namespace
@@ -86,13 +126,9 @@ status adamw_on_host(stream &s, const view &weight, const view &exp_avg, const v
                          bias_correction2, gradient_scale, decays);
   const work what = {
       "adamw", 0, 2 * bytes_of({weight, exp_avg, exp_avg_sq}) + bytes_of({gradient, rounded}), {weight.elements()}};
-  if (rounded.is_absent())
-    return submit_step<adamw_step>(
-        s, what, of, nest_of<7>({&weight, &exp_avg, &exp_avg_sq, &weight, &exp_avg, &exp_avg_sq, &gradient}));
-  const auto nest = nest_of<8>({&weight, &exp_avg, &exp_avg_sq, &rounded, &weight, &exp_avg, &exp_avg_sq, &gradient});
-  const auto cast = nest_of<2>({&rounded, &weight});
-  return rounded.type == element_type::bf16 ? submit_rounding_step<adamw_step, bf16>(s, what, of, nest, cast)
-                                            : submit_rounding_step<adamw_step, f16>(s, what, of, nest, cast);
+  return submit_update<adamw_step>(
+      s, what, of, rounded,
+      nest_of<5>({&weight, &exp_avg, &exp_avg_sq, &gradient, rounded.is_absent() ? &weight : &rounded}));
 }
 
 status adamw_list_on_host(stream &s, const updated_parameters &parameters, const view &learning_rate,
@@ -102,9 +138,7 @@ status adamw_list_on_host(stream &s, const updated_parameters &parameters, const
   const adamw_scalars of(learning_rate, one_minus_beta1, one_minus_beta2, epsilon, weight_decay, bias_correction1,
                          bias_correction2, gradient_scale, decays);
   return s.submit(work_of(parameters), [parameters, of, threads = s.threads()]() -> status {
-    const adamw_step step(of);
-    for (std::int32_t i = 0; i < parameters.count; ++i)
-      update(step, parameters.rounded, parameters.of[i], threads);
+    with_rounded(parameters.rounded, [&](auto h) { update_list<decltype(h)>(adamw_step(of), parameters, threads); });
     return {};
   });
 }
@@ -118,13 +152,9 @@ status sgd_on_host(stream &s, const view &weight, const view &momentum_buffer, c
                           gradient_scale.as<const float>(), decays};
   const work what = {
       "sgd", 0, 2 * bytes_of({weight, momentum_buffer}) + bytes_of({gradient, rounded}), {weight.elements()}};
-  if (rounded.is_absent())
-    return submit_step<sgd_step>(s, what, of,
-                                 nest_of<5>({&weight, &momentum_buffer, &weight, &momentum_buffer, &gradient}));
-  const auto nest = nest_of<6>({&weight, &momentum_buffer, &rounded, &weight, &momentum_buffer, &gradient});
-  const auto cast = nest_of<2>({&rounded, &weight});
-  return rounded.type == element_type::bf16 ? submit_rounding_step<sgd_step, bf16>(s, what, of, nest, cast)
-                                            : submit_rounding_step<sgd_step, f16>(s, what, of, nest, cast);
+  return submit_update<sgd_step>(
+      s, what, of, rounded,
+      nest_of<4>({&weight, &momentum_buffer, &gradient, rounded.is_absent() ? &weight : &rounded}));
 }
 
 } // namespace windlass::rt::detail
