@@ -8,9 +8,8 @@
 #include "windlass/rt/detail/sample.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
-#include <thread>
+#include <memory>
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -101,28 +100,27 @@ status measure_copies(context &c, std::vector<machine_rate> &out) {
   return {};
 }
 
-/// AdamW of f32 on the host, as an offloaded optimizer would run it.
+/// Measures AdamW of f32 on the host, as programs whose optimizer runs there call it.
 status measure_host_adam(std::int32_t threads, std::vector<machine_rate> &out) {
-  constexpr std::size_t elements = 1 << 22;
-  std::vector<float> w(elements, 1), m(elements, 0.5f), v(elements, 0.25f), g(elements, 0.1f);
-  const auto part = [&](std::size_t begin, std::size_t end) {
-    for (std::size_t i = begin; i < end; ++i) {
-      m[i] += 0.1f * (g[i] - m[i]);
-      v[i] += 0.001f * (g[i] * g[i] - v[i]);
-      w[i] = w[i] * 0.9999f - 1e-3f * m[i] / (std::sqrt(v[i]) + 1e-8f);
-    }
+  constexpr std::int64_t elements = 1 << 22;
+  const auto floats = [](std::vector<float> &of) {
+    return dense_view(reinterpret_cast<std::byte *>(of.data()), element_type::f32,
+                      {static_cast<std::int64_t>(of.size())});
   };
-  const auto teams = static_cast<std::size_t>(threads);
+  std::vector<float> w(elements, 1), m(elements, 0.5f), v(elements, 0.25f), g(elements, 0.1f),
+      numbers = {1e-3f, 0.1f, 1};
+  const auto number = [&](std::size_t i) {
+    return dense_view(reinterpret_cast<std::byte *>(&numbers[i]), element_type::f32, {});
+  };
+  const view small = number(0), tenth = number(1), one = number(2);
+  const std::unique_ptr<stream> host = make_host_stream(threads);
   double rate = 0;
   WINDLASS_TRY(rate_of(
       static_cast<double>(elements),
       [&]() -> status {
-        std::vector<std::thread> team;
-        for (std::size_t t = 0; t < teams; ++t)
-          team.emplace_back(part, elements * t / teams, elements * (t + 1) / teams);
-        for (std::thread &each : team)
-          each.join();
-        return {};
+        WINDLASS_TRY(adamw(*host, floats(w), floats(m), floats(v), view(), floats(g), small, tenth, small, small, small,
+                           one, one, one, true));
+        return host->synchronize();
       },
       rate));
   out.push_back({"host_adam_elements_per_second", rate});
