@@ -74,6 +74,8 @@ private:
   LogicalResult runLaunch(sched::LaunchOp op, int64_t index);
   LogicalResult runMap(sched::LaunchMapOp op, int64_t index);
   LogicalResult runCollective(sched::LaunchCollectiveOp op);
+  /// Moves one pair of the buffers of a collective among the members of one group.
+  LogicalResult exchange(sched::LaunchCollectiveOp op, const Buffer &in, const Buffer &out, ArrayRef<int64_t> members);
   /// Combines over positions; false where another one has not come to it.
   FailureOr<bool> runCrossing(sched::LaunchCollectiveOp op, sched::CommunicatorOp communicator);
   LogicalResult storeResults(Operation *op, ArrayRef<Buffer> outs, ArrayRef<Tensor> results, bool accumulates,
@@ -372,8 +374,8 @@ LogicalResult BufferMachine::runMap(sched::LaunchMapOp op, int64_t index) {
 
 LogicalResult BufferMachine::runCollective(sched::LaunchCollectiveOp op) {
   auto communicator = SymbolTable::lookupNearestSymbolFrom<sched::CommunicatorOp>(op, op.getCommunicatorAttr());
-  FailureOr<Buffer> in = bufferOf(op, op.getIn()), out = bufferOf(op, op.getOut());
-  if (!communicator || failed(in) || failed(out))
+  FailureOr<SmallVector<Buffer>> ins = buffersOf(op, op.getIns()), outs = buffersOf(op, op.getOuts());
+  if (!communicator || failed(ins) || failed(outs))
     return failure();
   auto groups = communicatorsOver(mesh, communicator.getAxes());
   if (!groups)
@@ -381,54 +383,64 @@ LogicalResult BufferMachine::runCollective(sched::LaunchCollectiveOp op) {
            << mesh << " has not all of the axes " << communicator.getAxes();
   checker->begin(op, streams.getNumber(op));
   // A bucket is reduced with the gaps between its parts.
-  if (failed(report(op, checker->read(in->window, /*mayBeUnwritten=*/true))) ||
-      failed(report(op, checker->write(out->window, in->window == out->window))))
-    return failure();
-  for (const SmallVector<int64_t> &members : *groups) {
-    int64_t count = members.size(), elements = in->type.getNumElements();
-    bool scatters = op.getKind() == sched::CollectiveKind::reduce_scatter;
-    int64_t expected = op.getKind() == sched::CollectiveKind::all_gather ? elements * count
-                       : scatters                                        ? elements / count
-                                                                         : elements;
-    bool mustDivide = scatters || op.getKind() == sched::CollectiveKind::all_to_all;
-    if (in->kind != out->kind || out->type.getNumElements() != expected || (mustDivide && elements % count))
-      return op.emitError("cannot be executed: ")
-             << count << " members cannot exchange " << in->type << " for " << out->type;
-    SmallVector<Tensor> parts;
-    for (int64_t rank : members)
-      parts.push_back(load(*in, rank).reshaped({elements}));
-    SmallVector<Tensor> results;
-    switch (op.getKind()) {
-    case sched::CollectiveKind::all_reduce:
-      results = allReduce(parts, op.getReduction());
-      break;
-    case sched::CollectiveKind::all_gather:
-      results = allGather(parts, 0);
-      break;
-    case sched::CollectiveKind::reduce_scatter:
-      results = reduceScatter(parts, 0, op.getReduction());
-      break;
-    case sched::CollectiveKind::all_to_all:
-      results = allToAll(parts, 0, 0);
-      break;
-    case sched::CollectiveKind::permute:
-      if (op.getDestinations()->size() != parts.size())
-        return op.emitError("cannot be executed: sends for ")
-               << op.getDestinations()->size() << " members, but there are " << count;
-      results = permute(parts, *op.getDestinations());
-      break;
-    }
-    for (auto [rank, result] : llvm::zip_equal(members, results))
-      store(*out, result.reshaped(out->type.getShape()), rank);
+  for (const Buffer &in : *ins)
+    if (failed(report(op, checker->read(in.window, /*mayBeUnwritten=*/true))))
+      return failure();
+  for (auto [in, out] : llvm::zip_equal(*ins, *outs))
+    if (failed(report(op, checker->write(out.window, in.window == out.window))))
+      return failure();
+  for (const SmallVector<int64_t> &members : *groups)
+    for (auto [in, out] : llvm::zip_equal(*ins, *outs))
+      if (failed(exchange(op, in, out, members)))
+        return failure();
+  return success();
+}
+
+LogicalResult BufferMachine::exchange(sched::LaunchCollectiveOp op, const Buffer &in, const Buffer &out,
+                                      ArrayRef<int64_t> members) {
+  int64_t count = members.size(), elements = in.type.getNumElements();
+  bool scatters = op.getKind() == sched::CollectiveKind::reduce_scatter;
+  int64_t expected = op.getKind() == sched::CollectiveKind::all_gather ? elements * count
+                     : scatters                                        ? elements / count
+                                                                       : elements;
+  bool mustDivide = scatters || op.getKind() == sched::CollectiveKind::all_to_all;
+  if (in.kind != out.kind || out.type.getNumElements() != expected || (mustDivide && elements % count))
+    return op.emitError("cannot be executed: ")
+           << count << " members cannot exchange " << in.type << " for " << out.type;
+  SmallVector<Tensor> parts;
+  for (int64_t rank : members)
+    parts.push_back(load(in, rank).reshaped({elements}));
+  SmallVector<Tensor> results;
+  switch (op.getKind()) {
+  case sched::CollectiveKind::all_reduce:
+    results = allReduce(parts, op.getReduction());
+    break;
+  case sched::CollectiveKind::all_gather:
+    results = allGather(parts, 0);
+    break;
+  case sched::CollectiveKind::reduce_scatter:
+    results = reduceScatter(parts, 0, op.getReduction());
+    break;
+  case sched::CollectiveKind::all_to_all:
+    results = allToAll(parts, 0, 0);
+    break;
+  case sched::CollectiveKind::permute:
+    if (op.getDestinations()->size() != parts.size())
+      return op.emitError("cannot be executed: sends for ")
+             << op.getDestinations()->size() << " members, but there are " << count;
+    results = permute(parts, *op.getDestinations());
+    break;
   }
+  for (auto [rank, result] : llvm::zip_equal(members, results))
+    store(out, result.reshaped(out.type.getShape()), rank);
   return success();
 }
 
 FailureOr<bool> BufferMachine::runCrossing(sched::LaunchCollectiveOp op, sched::CommunicatorOp communicator) {
-  FailureOr<Buffer> data = bufferOf(op, op.getIn());
+  FailureOr<Buffer> data = bufferOf(op, op.getIns().front());
   if (failed(data))
     return failure();
-  if (op.getKind() != sched::CollectiveKind::all_reduce || !sched::isSame(op.getIn(), op.getOut()))
+  if (op.getKind() != sched::CollectiveKind::all_reduce || !sched::isSame(op.getIns().front(), op.getOuts().front()))
     return op.emitError("cannot be executed: is no all_reduce in place, the only collective over positions");
   RankValues own;
   for (int64_t rank = 0; rank < mesh.getRanks(); ++rank)

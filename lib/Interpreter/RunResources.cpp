@@ -46,8 +46,12 @@ private:
   FailureOr<Progress> runAllReduce(sched::AllReduceOp op, ArrayRef<RankValues> operands, SpmdValues &results);
   /// Runs `collective(members' operands) -> members' results` in every communicator over the axes.
   template <class Function>
-  LogicalResult onMembers(Operation &op, ArrayAttr axes, const RankValues &operand, RankValues &result,
+  LogicalResult onMembers(Operation &op, ArrayAttr axes, const RankValues &operand, OpResult made, RankValues &result,
                           Function collective);
+  /// Does so with each operand, which makes the result of its number.
+  template <class Function>
+  LogicalResult onEach(Operation &op, ArrayAttr axes, ArrayRef<RankValues> operands, SpmdValues &results,
+                       Function collective);
   LogicalResult runMap(sched::MapOp op, ArrayRef<RankValues> operands, SpmdValues &results);
 
   sched::ProgramOp program;
@@ -97,10 +101,9 @@ FailureOr<bool> TensorMachine::run(func::FuncOp function, int64_t index, int64_t
 FailureOr<Progress> TensorMachine::runAllReduce(sched::AllReduceOp op, ArrayRef<RankValues> operands,
                                                 SpmdValues &results) {
   if (!op.getPositions()) {
-    for (auto [operand, result] : llvm::zip_equal(operands, results))
-      if (failed(onMembers(*op, op.getAxes(), operand, result,
-                           [&](ArrayRef<Tensor> members) { return allReduce(members, op.getKind()); })))
-        return failure();
+    if (failed(onEach(*op, op.getAxes(), operands, results,
+                      [&](ArrayRef<Tensor> members) { return allReduce(members, op.getKind()); })))
+      return failure();
     return Progress::done;
   }
   if (operands.size() != 1)
@@ -116,8 +119,8 @@ FailureOr<Progress> TensorMachine::runAllReduce(sched::AllReduceOp op, ArrayRef<
 }
 
 template <class Function>
-LogicalResult TensorMachine::onMembers(Operation &op, ArrayAttr axes, const RankValues &operand, RankValues &result,
-                                       Function collective) {
+LogicalResult TensorMachine::onMembers(Operation &op, ArrayAttr axes, const RankValues &operand, OpResult made,
+                                       RankValues &result, Function collective) {
   auto communicators = communicatorsOver(mesh, axes);
   if (!communicators)
     return op.emitError("cannot be executed: the mesh ") << mesh << " has not all of the axes " << axes;
@@ -131,9 +134,18 @@ LogicalResult TensorMachine::onMembers(Operation &op, ArrayAttr axes, const Rank
       result[rank] = std::move(tensor);
   }
   // The op's type says what a member receives: a dim that the members do not divide shows here.
-  auto type = llvm::dyn_cast<RankedTensorType>(op.getResult(0).getType());
-  if (op.getNumResults() == 1 && type && result.front().getShape() != type.getShape())
+  auto type = llvm::dyn_cast<RankedTensorType>(made.getType());
+  if (type && result.front().getShape() != type.getShape())
     return op.emitError("cannot be executed: members do not receive parts of the type ") << type;
+  return success();
+}
+
+template <class Function>
+LogicalResult TensorMachine::onEach(Operation &op, ArrayAttr axes, ArrayRef<RankValues> operands, SpmdValues &results,
+                                    Function collective) {
+  for (auto [operand, made, result] : llvm::zip_equal(operands, op.getResults(), results))
+    if (failed(onMembers(op, axes, operand, made, result, collective)))
+      return failure();
   return success();
 }
 
@@ -194,29 +206,33 @@ FailureOr<Progress> TensorMachine::runSpecial(Operation &op, ArrayRef<RankValues
     return done(runMap(map, operands, results));
   if (auto reduce = llvm::dyn_cast<sched::AllReduceOp>(op))
     return runAllReduce(reduce, operands, results);
-  auto isDim = [&](uint64_t dim) { return dim < static_cast<uint64_t>(operands[0].front().getRank()); };
+  auto isDim = [&](uint64_t dim) {
+    return llvm::all_of(
+        operands, [&](const RankValues &operand) { return dim < static_cast<uint64_t>(operand.front().getRank()); });
+  };
   if (auto gather = llvm::dyn_cast<sched::AllGatherOp>(op); gather && isDim(gather.getDim()))
-    return done(onMembers(op, gather.getAxes(), operands[0], results[0],
-                          [&](ArrayRef<Tensor> members) { return allGather(members, gather.getDim()); }));
+    return done(onEach(op, gather.getAxes(), operands, results,
+                       [&](ArrayRef<Tensor> members) { return allGather(members, gather.getDim()); }));
   if (auto scatter = llvm::dyn_cast<sched::ReduceScatterOp>(op); scatter && isDim(scatter.getDim()))
-    return done(onMembers(op, scatter.getAxes(), operands[0], results[0], [&](ArrayRef<Tensor> members) {
+    return done(onEach(op, scatter.getAxes(), operands, results, [&](ArrayRef<Tensor> members) {
       return reduceScatter(members, scatter.getDim(), train::ReductionKind::sum);
     }));
   if (auto exchange = llvm::dyn_cast<sched::AllToAllOp>(op);
       exchange && isDim(exchange.getSplitDim()) && isDim(exchange.getConcatDim()))
-    return done(onMembers(op, exchange.getAxes(), operands[0], results[0], [&](ArrayRef<Tensor> members) {
-      return allToAll(members, exchange.getSplitDim(), exchange.getConcatDim());
-    }));
+    return done(
+        onMembers(op, exchange.getAxes(), operands[0], op.getResult(0), results[0], [&](ArrayRef<Tensor> members) {
+          return allToAll(members, exchange.getSplitDim(), exchange.getConcatDim());
+        }));
   if (auto permutation = llvm::dyn_cast<sched::PermuteOp>(op)) {
     auto communicators = communicatorsOver(mesh, permutation.getAxes());
     if (communicators && communicators->front().size() != permutation.getDestinations().size())
       return op.emitError("cannot be executed: sends for ")
              << permutation.getDestinations().size() << " members, but there are " << communicators->front().size();
-    return done(onMembers(op, permutation.getAxes(), operands[0], results[0],
+    return done(onMembers(op, permutation.getAxes(), operands[0], op.getResult(0), results[0],
                           [&](ArrayRef<Tensor> members) { return permute(members, permutation.getDestinations()); }));
   }
   if (auto own = llvm::dyn_cast<sched::OwnPartOp>(op); own && isDim(own.getDim()))
-    return done(onMembers(op, own.getAxes(), operands[0], results[0],
+    return done(onMembers(op, own.getAxes(), operands[0], op.getResult(0), results[0],
                           [&](ArrayRef<Tensor> members) { return ownPart(members, own.getDim()); }));
   return Progress::kernel;
 }

@@ -221,7 +221,9 @@ void PositionBuilder::addCollective(sched::LaunchCollectiveOp collective) {
   GroupShape group = plan::getGroup(program.getMesh(), axes);
   if (communicator.getPositions())
     group.axes.push_back({job.countRanks() / job.size(), job.size()});
-  double bytes = std::max(getBytes(collective.getIn().getType()), getBytes(collective.getOut().getType()));
+  double bytes = 0;
+  for (auto [in, out] : llvm::zip_equal(collective.getIns().getTypes(), collective.getOuts().getTypes()))
+    bytes += std::max(getBytes(in), getBytes(out));
   std::string kind = sched::stringifyCollectiveKind(collective.getKind()).str();
   // Only one communicator over some axes spans positions, so its axes name the group of those that meet.
   simulation::Task task = {TaskKind::Work, streams.getNumber(collective)};

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <map>
 #include <string>
 #include <vector>
@@ -72,6 +73,42 @@ public:
     });
   }
 
+  /// Gathers and scatters in one command what other commands do one after another: `count` pairs of different sizes and
+  /// types, one of them empty. The bits are those of separate commands.
+  std::string moves_pairs(std::int32_t count) {
+    std::vector<std::vector<std::byte>> parts, wholes, gathered, expected, sums, expected_sums;
+    std::vector<collective_pair> gathers, scatters;
+    const auto make = [](std::vector<std::vector<std::byte>> &buffers, std::int64_t bytes) {
+      buffers.emplace_back(static_cast<std::size_t>(bytes));
+      return buffers.back().data();
+    };
+    for (std::vector<std::vector<std::byte>> *each : {&parts, &wholes, &gathered, &expected, &sums, &expected_sums})
+      each->reserve(static_cast<std::size_t>(count));
+    status s;
+    for (std::int32_t i = 0; i < count && s.is_ok(); ++i) {
+      const element_type types[] = {element_type::f32, element_type::u8, element_type::i64, element_type::f32};
+      const element_type type = types[i % 4];
+      const std::int64_t elements = i == 3 ? 0 : n_ / (i + 1) + i, bytes = elements * size_of(type);
+      std::byte *const part = make(parts, bytes), *const whole = make(wholes, bytes * size_);
+      for (std::vector<std::byte> *buffer : {&parts.back(), &wholes.back()})
+        fill(*buffer, type, i);
+      gathers.push_back({make(gathered, bytes * size_), part, elements, type});
+      scatters.push_back({make(sums, bytes), whole, elements, type});
+      s = c_.all_gather(make(expected, bytes * size_), part, bytes);
+      if (s.is_ok())
+        s = c_.reduce_scatter(make(expected_sums, bytes), whole, elements, type);
+    }
+    if (s.is_ok())
+      s = c_.all_gather(gathers.data(), count);
+    if (s.is_ok())
+      s = c_.reduce_scatter(scatters.data(), count);
+    if (!s.is_ok())
+      return s.message();
+    const std::string where = " of " + std::to_string(count) + " pairs of " + std::to_string(n_) + " among " +
+                              std::to_string(size_) + " is wrong on member " + std::to_string(me_);
+    return gathered != expected ? "all-gather" + where : sums != expected_sums ? "reduce-scatter" + where : "";
+  }
+
   std::string all_to_alls() {
     fill(parts_);
     if (const status s = c_.all_to_all(bytes_of(all_), bytes_of(parts_), n_ * 4); !s.is_ok())
@@ -106,6 +143,17 @@ private:
       v[i] = value_of(static_cast<std::int64_t>(i), me_);
   }
 
+  /// Fills a buffer of one of several with values of a type, the same in every run.
+  void fill(std::vector<std::byte> &buffer, element_type type, std::int32_t number) const {
+    const std::int64_t width = size_of(type), elements = static_cast<std::int64_t>(buffer.size()) / width;
+    for (std::int64_t i = 0; i < elements; ++i) {
+      const float value = value_of(i + number, me_);
+      const std::int64_t integer = (i * 7 + number * 5 + me_ * 3) % 11;
+      const void *const from = type == element_type::f32 ? static_cast<const void *>(&value) : &integer;
+      std::memcpy(buffer.data() + i * width, from, static_cast<std::size_t>(width));
+    }
+  }
+
   template <class T, class Expected>
   std::string compare(const char *what, const std::vector<T> &got, const Expected &expected) const {
     for (std::size_t i = 0; i < got.size(); ++i)
@@ -134,6 +182,9 @@ inline std::string check_communicator(communicator &c, std::int64_t n) {
     return wrong;
   if (wrong = checks.reduce_scatters(); !wrong.empty())
     return wrong;
+  for (const std::int32_t count : {2, 5})
+    if (wrong = checks.moves_pairs(count); !wrong.empty())
+      return wrong;
   if (wrong = checks.all_to_alls(); !wrong.empty())
     return wrong;
   for (const std::int32_t shift : {0, 1, c.size() - 1, -1})
@@ -304,6 +355,8 @@ inline std::string check_collectives(transport &world) {
     if (std::string failure = check_communicator(*b, n); !failure.empty())
       return failure;
   }
+  if (std::string failure = collective_checks(*a, 37).moves_pairs(collective_pairs::most); !failure.empty())
+    return failure;
   const axis a2 = {"a", 2}, b2 = {"b", 2}, c2 = {"c", 2}, b3 = {"b", 3};
   std::vector<std::vector<axis>> meshes = {{{"all", world.size()}}};
   if (world.size() == 4)

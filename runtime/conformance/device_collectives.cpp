@@ -60,6 +60,27 @@ void check_member(transport &world, const device_group &group, std::int64_t n) {
       e += value_of(me * n + i, m);
     ASSERT_EQ(part[i], e);
   }
+  // Several at once bring the same.
+  const std::int64_t odd = n / 3 + 1;
+  const tensor other = filled(odd, me), all_others({odd * size}), gathered({n * size});
+  const auto pair = [](const tensor &out, const tensor &in, std::int64_t elements) {
+    return collective_pair{out.v().data, in.v().data, elements, element_type::f32};
+  };
+  run([&] { return all_gather_list(*side, *c, {2, {pair(gathered, x, n), pair(all_others, other, odd)}}); });
+  for (std::int64_t i = 0; i < n * size; ++i)
+    ASSERT_EQ(gathered[i], all[i]);
+  for (std::int64_t i = 0; i < odd * size; ++i)
+    ASSERT_EQ(all_others[i], value_of(i % odd, static_cast<std::int32_t>(i / odd)));
+  const tensor part_again({n}), other_part({odd}), other_whole = filled(odd * size, me), other_alone({odd});
+  run([&] { return reduce_scatter(*side, *c, other_alone, other_whole); });
+  run([&] {
+    return reduce_scatter_list(*side, *c, {2, {pair(other_part, other_whole, odd), pair(part_again, whole, n)}});
+  });
+  for (std::int64_t i = 0; i < n; ++i)
+    ASSERT_EQ(part_again[i], part[i]);
+  for (std::int64_t i = 0; i < odd; ++i)
+    ASSERT_EQ(other_part[i], other_alone[i]);
+
   run([&] { return all_to_all(*side, *c, all, whole); });
   for (std::int64_t i = 0; i < n * size; ++i)
     ASSERT_EQ(all[i], value_of(me * n + i % n, static_cast<std::int32_t>(i / n)));

@@ -62,10 +62,12 @@ sched.program @program on <[<"data", 2, replica>, <"model", 2>]> {
   func.func @backward(%kept: tensor<2x2xf32>) attributes {sched.step = #sched.step<backward, chunk 0>} {
     %columns = train.reduce sum %kept dims [0] : tensor<2x2xf32> -> tensor<2xf32>
     // The members' sum, half on each, gathered again: on each of them, so that only one may add it.
-    %half = sched.reduce_scatter %columns dim 0 over ["model"] : tensor<2xf32> -> tensor<1xf32>
-    %back = sched.all_gather %half dim 0 over ["model"] : tensor<1xf32> -> tensor<2xf32>
+    %twice = train.add %columns, %columns : tensor<2xf32>
+    %half:2 = sched.reduce_scatter %twice, %columns dim 0 over ["model"] : tensor<2xf32>, tensor<2xf32> -> tensor<1xf32>, tensor<1xf32>
+    %back:2 = sched.all_gather %half#0, %half#1 dim 0 over ["model"] : tensor<1xf32>, tensor<1xf32> -> tensor<2xf32>, tensor<2xf32>
+    %difference = train.sub %back#0, %back#1 : tensor<2xf32>
     %members = train.constant dense<0.5> : tensor<2xf32>
-    %share = train.mul %back, %members : tensor<2xf32>
+    %share = train.mul %difference, %members : tensor<2xf32>
     sched.add_to @g, %share : tensor<2xf32>
     return
   }

@@ -191,6 +191,31 @@ TEST_F(PredictStepTest, ElseTheyOverlap) {
   EXPECT_GT(visited, 0);
 }
 
+/// Several pairs of buffers take the time of one collective of their bytes together: 2000 and 400 of the wholes.
+TEST_F(PredictStepTest, AUnitIsOneCollective) {
+  auto unit = parseSourceString<ModuleOp>(R"(
+  sched.program @program on <[<"data", 2>]> {
+    sched.arena @device_arena device bytes 4096
+    sched.stream @over_data communicator
+    sched.communicator @c over ["data"] on @over_data
+    sched.schedule [#sched.action<forward>]
+    func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} {
+      %a = sched.buffer @device_arena[0] : memref<250xf32>
+      %b = sched.buffer @device_arena[1024] : memref<100xbf16>
+      %x = sched.buffer @device_arena[1280] : memref<500xf32>
+      %y = sched.buffer @device_arena[3328] : memref<200xbf16>
+      sched.launch_collective all_gather sum @c, %a, %b -> %x, %y : memref<250xf32>, memref<100xbf16> -> memref<500xf32>, memref<200xbf16>
+      return
+    }
+  })",
+                                          &context);
+  ASSERT_TRUE(unit);
+  Profile profile;
+  profile.cluster = llvm::cantFail(findCluster("h200:2", 1 << 30));
+  profile.collectives[{"all_gather", 2, 2400}] = {5e-3, 0, 5};
+  EXPECT_NEAR(predictStep(*unit, CostModel(profile.cluster, &profile)).seconds, 5e-3, 1e-12);
+}
+
 /// Commands of 1 to 7 ms begin once they are issued, 10 ms after one another; the update's 1 ms later.
 TEST_F(PredictStepTest, CommandsWaitForASlowHost) {
   Profile profile = makeProfile("h200:2");

@@ -41,9 +41,9 @@ static Value lowerStep(OpBuilder &builder, Location loc, Value part, const Step 
   Type type = withShape(part, shape);
   switch (step.kind) {
   case Step::Kind::ReduceScatter:
-    return ReduceScatterOp::create(builder, loc, type, part, step.cut, axes);
+    return ReduceScatterOp::create(builder, loc, type, part, step.cut, axes).getResult(0);
   case Step::Kind::AllGather:
-    return AllGatherOp::create(builder, loc, type, part, step.join, axes);
+    return AllGatherOp::create(builder, loc, type, part, step.join, axes).getResult(0);
   case Step::Kind::AllToAll:
     return AllToAllOp::create(builder, loc, type, part, step.cut, step.join, axes);
   default:

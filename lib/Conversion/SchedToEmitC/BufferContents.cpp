@@ -24,7 +24,7 @@ static MutableOperandRange outsOf(Operation *command) {
     return launch.getOutsMutable();
   if (auto map = dyn_cast<sched::LaunchMapOp>(command))
     return map.getOutsMutable();
-  return MutableOperandRange(cast<sched::LaunchCollectiveOp>(command).getOutMutable());
+  return cast<sched::LaunchCollectiveOp>(command).getOutsMutable();
 }
 
 static Label labelOf(sched::ResourceOp resource) {
@@ -137,7 +137,10 @@ Label BufferContents::getWritten(const sched::Extent &extent) const {
   if (!first)
     return {};
   Label label = labelOf(first->writer);
-  if (isOneResult && first->result > 0)
+  // A unit's results are what it moves.
+  if (auto collective = dyn_cast<sched::LaunchCollectiveOp>(first->writer); collective && collective.getIns().size() > 1)
+    label = labels.lookup(&collective.getInsMutable()[first->result]);
+  else if (isOneResult && first->result > 0)
     label = "result " + Label::ofNumber(first->result) + " of " + label;
   return andMore(label, others.size());
 }

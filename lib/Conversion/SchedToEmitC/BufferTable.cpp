@@ -32,6 +32,21 @@ std::string BufferTable::addGradientTable(llvm::ArrayRef<GradientPlace> gradient
   return name;
 }
 
+cpp::Expr<rt::pair_buffers[]> BufferTable::getPairs(llvm::ArrayRef<std::pair<std::string, std::string>> pairs) {
+  constexpr char letter = 'c';
+  std::string text(1, letter);
+  for (const auto &[out, in] : pairs)
+    text += " " + out + " " + in;
+  std::string &name = names[text];
+  if (name.empty()) {
+    name = beginTable(letter, "pair_buffers");
+    for (const auto &[out, in] : pairs)
+      lines.push_back("    {" + out + ", " + in + "},");
+    lines.push_back("};");
+  }
+  return cpp::Expr<rt::pair_buffers[]>(name);
+}
+
 std::string BufferTable::addParameterTable(llvm::ArrayRef<ParameterPlaces> parameters) {
   std::string name = beginTable('p', parameters.front().weight.isColumn ? "parameter_rows" : "parameter_places");
   for (const ParameterPlaces &its : parameters) {

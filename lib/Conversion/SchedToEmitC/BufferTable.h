@@ -53,6 +53,9 @@ public:
   template <class Place> cpp::Expr<rt::gradient_buffer<Place>[]> addGradients(llvm::ArrayRef<GradientPlace> gradients) {
     return cpp::Expr<rt::gradient_buffer<Place>[]>(addGradientTable(gradients));
   }
+  /// Returns the table of the pairs of buffers, which `get` has named, that a collective moves: of each the name of the
+  /// buffer that it fills, and of the one that it reads.
+  cpp::Expr<rt::pair_buffers[]> getPairs(llvm::ArrayRef<std::pair<std::string, std::string>> pairs);
   /// Returns the definitions, one to a line.
   const std::vector<std::string> &getLines() const { return lines; }
 

@@ -131,15 +131,30 @@ cpp::Stream StepEmitter::streamOf(Scope &scope, Operation *command) {
   return cpp::Stream(streamName(streams, number));
 }
 
-View StepEmitter::viewOf(Scope &scope, OpOperand &operand) {
+/// Calls `use` with the name of an operand's buffer, whose type says in what its place is.
+template <class Function> auto StepEmitter::withBuffer(Scope &scope, OpOperand &operand, Function use) {
   auto type = cast<MemRefType>(operand.get().getType());
   BufferPlace place = placeOf(scope, operand.get());
   Label holds = contents.getLabel(operand);
   if (place.isInSlot)
-    return place.isColumn ? RuntimeCalls::at(views(), buffers.get<rt::slot_row_place>(place, type, holds))
-                          : RuntimeCalls::at(views(), buffers.get<rt::slot_place>(place, type, holds));
-  return place.isColumn ? RuntimeCalls::at(views(), buffers.get<rt::row_place>(place, type, holds))
-                        : RuntimeCalls::at(views(), buffers.get<rt::place>(place, type, holds));
+    return place.isColumn ? use(buffers.get<rt::slot_row_place>(place, type, holds))
+                          : use(buffers.get<rt::slot_place>(place, type, holds));
+  return place.isColumn ? use(buffers.get<rt::row_place>(place, type, holds))
+                        : use(buffers.get<rt::place>(place, type, holds));
+}
+
+View StepEmitter::viewOf(Scope &scope, OpOperand &operand) {
+  return withBuffer(scope, operand, [](const auto &buffer) { return RuntimeCalls::at(views(), buffer); });
+}
+
+cpp::Pairs StepEmitter::pairsOf(Scope &scope, sched::LaunchCollectiveOp op) {
+  std::vector<std::string> names; // of the buffers that are read, then of those that are filled
+  for (OpOperand &operand : op->getOpOperands())
+    names.push_back(withBuffer(scope, operand, [](const auto &buffer) { return buffer.text; }));
+  std::vector<std::pair<std::string, std::string>> pairs;
+  for (size_t i = 0, count = op.getIns().size(); i < count; ++i)
+    pairs.push_back({names[count + i], names[i]});
+  return RuntimeCalls::pairsAt(views(), buffers.getPairs(pairs));
 }
 
 llvm::SmallVector<View> StepEmitter::viewsOf(Scope &scope, MutableOperandRange operands) {
@@ -295,9 +310,17 @@ static rt::reduction reductionOf(train::ReductionKind kind) {
 
 LogicalResult StepEmitter::emitCollective(Scope &scope, sched::LaunchCollectiveOp op) {
   cpp::Stream stream = streamOf(scope, op);
-  View in = viewOf(scope, op.getInMutable()), out = viewOf(scope, op.getOutMutable());
   cpp::Communicator communicator =
       RuntimeCalls::communicatorOf(scope.context(), communicators.lookup(op.getCommunicator()));
+  if (op.getIns().size() > 1) {
+    cpp::Pairs pairs = pairsOf(scope, op);
+    if (op.getKind() == sched::CollectiveKind::all_gather)
+      scope.calls.allGatherList(stream, communicator, pairs);
+    else
+      scope.calls.reduceScatterList(stream, communicator, pairs);
+    return success();
+  }
+  View in = viewOf(scope, op.getInsMutable()[0]), out = viewOf(scope, op.getOutsMutable()[0]);
   switch (op.getKind()) {
   case sched::CollectiveKind::all_reduce:
     scope.calls.allReduce(stream, communicator, out, reductionOf(op.getReduction()));

@@ -41,7 +41,10 @@ private:
   BufferPlace placeOf(Scope &scope, mlir::Value buffer);
   cpp::Event eventOf(Scope &scope, int64_t event);
   cpp::Stream streamOf(Scope &scope, mlir::Operation *command);
+  template <class Function> auto withBuffer(Scope &scope, mlir::OpOperand &operand, Function use);
   cpp::View viewOf(Scope &scope, mlir::OpOperand &operand);
+  /// Returns the pairs of a collective that moves several.
+  cpp::Pairs pairsOf(Scope &scope, sched::LaunchCollectiveOp op);
   llvm::SmallVector<cpp::View> viewsOf(Scope &scope, mlir::MutableOperandRange operands);
 
   llvm::LogicalResult emitCommands(Scope &scope, llvm::ArrayRef<mlir::Operation *> commands);

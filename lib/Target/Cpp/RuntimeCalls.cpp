@@ -256,8 +256,16 @@ void RuntimeCalls::allGather(const Stream &s, const Communicator &c, const View 
   WINDLASS_RUNTIME_STATEMENT(all_gather, s, c, out, in);
 }
 
+void RuntimeCalls::allGatherList(const Stream &s, const Communicator &c, const Pairs &pairs) {
+  WINDLASS_RUNTIME_STATEMENT(all_gather_list, s, c, pairs);
+}
+
 void RuntimeCalls::reduceScatter(const Stream &s, const Communicator &c, const View &out, const View &in) {
   WINDLASS_RUNTIME_STATEMENT(reduce_scatter, s, c, out, in);
+}
+
+void RuntimeCalls::reduceScatterList(const Stream &s, const Communicator &c, const Pairs &pairs) {
+  WINDLASS_RUNTIME_STATEMENT(reduce_scatter_list, s, c, pairs);
 }
 
 void RuntimeCalls::allToAll(const Stream &s, const Communicator &c, const View &out, const View &in) {

@@ -141,20 +141,24 @@ public:
     });
   }
 
-  status all_gather(std::byte *out, const std::byte *in, std::int64_t bytes) override {
-    return together(in, [&]() -> status {
-      for (std::int32_t m = 0; m < size(); ++m)
-        WINDLASS_TRY(move(out + m * bytes, address(m), bytes));
+  status all_gather(const collective_pair *pairs, std::int32_t count) override {
+    return together(reinterpret_cast<const std::byte *>(pairs), [&]() -> status {
+      for (std::int32_t i = 0; i < count; ++i)
+        for (std::int32_t m = 0; m < size(); ++m)
+          WINDLASS_TRY(move(pairs[i].out + m * pairs[i].part_bytes(), pairs_of(m)[i].in, pairs[i].part_bytes()));
       return {};
     });
   }
 
-  status reduce_scatter(std::byte *out, const std::byte *in, std::int64_t elements, element_type type) override {
-    return together(in, [&]() -> status {
-      exchanged of = {{}, {out}, size(), 1};
-      for (std::int32_t m = 0; m < size(); ++m)
-        of.parts[m] = address(m) + index() * elements * size_of(type);
-      return combine(stream_, of, elements, type, reduction::sum);
+  status reduce_scatter(const collective_pair *pairs, std::int32_t count) override {
+    return together(reinterpret_cast<const std::byte *>(pairs), [&]() -> status {
+      for (std::int32_t i = 0; i < count; ++i) {
+        exchanged of = {{}, {pairs[i].out}, size(), 1};
+        for (std::int32_t m = 0; m < size(); ++m)
+          of.parts[m] = pairs_of(m)[i].in + index() * pairs[i].part_bytes();
+        WINDLASS_TRY(combine(stream_, of, pairs[i].elements, pairs[i].type, reduction::sum));
+      }
+      return {};
     });
   }
 
@@ -216,6 +220,11 @@ private:
     return own.copied[static_cast<std::size_t>(m.peer)].record(native(stream_));
   }
 
+  /// Returns what a member that came with its pairs moves: they are in the memory of this process until all have told
+  /// their streams.
+  const collective_pair *pairs_of(std::int32_t member) const {
+    return reinterpret_cast<const collective_pair *>(address(member));
+  }
   std::byte *address(std::int32_t member) const { return addresses_[static_cast<std::size_t>(member)]; }
 
   status move(std::byte *to, const std::byte *from, std::int64_t bytes) {

@@ -153,14 +153,22 @@ public:
     WINDLASS_TRY(check_type(type, of));
     return settle(nccl().all_reduce(data, data, count(elements), of, op, group_, on()), "an all-reduce");
   }
-  status all_gather(std::byte *out, const std::byte *in, std::int64_t bytes) override {
-    return settle(nccl().all_gather(in, out, count(bytes), ncclUint8, group_, on()), "an all-gather");
+  /// A group is one launch.
+  status all_gather(const collective_pair *pairs, std::int32_t n) override {
+    WINDLASS_TRY(settle(nccl().group_start(), "an all-gather"));
+    for (const collective_pair *p = pairs; p != pairs + n; ++p)
+      nccl().all_gather(p->in, p->out, count(p->part_bytes()), ncclUint8, group_, on());
+    return settle(nccl().group_end(), "an all-gather"); // also says what was wrong inside the group
   }
-  status reduce_scatter(std::byte *out, const std::byte *in, std::int64_t elements, element_type type) override {
-    ncclDataType_t of;
-    WINDLASS_TRY(check_type(type, of));
-    const ncclRedOp_t op = type == element_type::boolean ? ncclMax : ncclSum;
-    return settle(nccl().reduce_scatter(in, out, count(elements), of, op, group_, on()), "a reduce-scatter");
+  status reduce_scatter(const collective_pair *pairs, std::int32_t n) override {
+    ncclDataType_t types[collective_pairs::most];
+    for (std::int32_t i = 0; i < n; ++i)
+      WINDLASS_TRY(check_type(pairs[i].type, types[i]));
+    WINDLASS_TRY(settle(nccl().group_start(), "a reduce-scatter"));
+    for (std::int32_t i = 0; i < n; ++i)
+      nccl().reduce_scatter(pairs[i].in, pairs[i].out, count(pairs[i].elements), types[i],
+                            pairs[i].type == element_type::boolean ? ncclMax : ncclSum, group_, on());
+    return settle(nccl().group_end(), "a reduce-scatter");
   }
   status all_to_all(std::byte *out, const std::byte *in, std::int64_t bytes) override {
     WINDLASS_TRY(settle(nccl().group_start(), "an all-to-all"));

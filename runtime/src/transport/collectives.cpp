@@ -45,22 +45,43 @@ status all_reduce(stream &s, communicator &c, const view &data, reduction kind) 
                });
 }
 
+namespace {
+
+/// Issues a collective of pairs; `move` is the communicator's operation.
+template <class F>
+status issue_pairs(stream &s, communicator &c, collective_kind kind, const collective_pairs &pairs, F move) {
+  std::int64_t elements = 0, bytes = 0;
+  for (std::int32_t i = 0; i < pairs.count; ++i) {
+    elements += pairs.of[i].elements * c.size();
+    bytes += pairs.of[i].part_bytes() * c.size();
+  }
+  c.count(kind, bytes);
+  return issue(s, c, {collective_names[static_cast<std::size_t>(kind)], 0, bytes, {elements}},
+               [&c, pairs, move] { return move(c, pairs.of, pairs.count); });
+}
+
+} // namespace
+
+status all_gather_list(stream &s, communicator &c, const collective_pairs &pairs) {
+  return issue_pairs(
+      s, c, collective_kind::all_gather, pairs,
+      [](communicator &members, const collective_pair *of, std::int32_t n) { return members.all_gather(of, n); });
+}
+
 status all_gather(stream &s, communicator &c, const view &out, const view &in) {
   WINDLASS_TRY(check_sizes(out, in, c.size(), "all-gather"));
-  c.count(collective_kind::all_gather, bytes_of({out}));
-  return issue(s, c, {"all_gather", 0, bytes_of({out}), {out.elements()}},
-               [&c, out = out.data, in = in.data, bytes = in.elements() * size_of(in.type)] {
-                 return c.all_gather(out, in, bytes);
-               });
+  return all_gather_list(s, c, {1, {{out.data, in.data, in.elements(), in.type}}});
+}
+
+status reduce_scatter_list(stream &s, communicator &c, const collective_pairs &pairs) {
+  return issue_pairs(
+      s, c, collective_kind::reduce_scatter, pairs,
+      [](communicator &members, const collective_pair *of, std::int32_t n) { return members.reduce_scatter(of, n); });
 }
 
 status reduce_scatter(stream &s, communicator &c, const view &out, const view &in) {
   WINDLASS_TRY(check_sizes(in, out, c.size(), "reduce-scatter"));
-  c.count(collective_kind::reduce_scatter, bytes_of({in}));
-  return issue(s, c, {"reduce_scatter", 0, bytes_of({in}), {in.elements()}},
-               [&c, out = out.data, in = in.data, n = out.elements(), type = out.type] {
-                 return c.reduce_scatter(out, in, n, type);
-               });
+  return reduce_scatter_list(s, c, {1, {{out.data, in.data, out.elements(), out.type}}});
 }
 
 status all_to_all(stream &s, communicator &c, const view &out, const view &in) {

@@ -87,24 +87,28 @@ public:
     return finish();
   }
 
-  status all_gather(std::byte *out, const std::byte *in, std::int64_t bytes) override {
-    if (bytes == 0) // on all members
-      return {};
-    publish(in, nullptr);
+  status all_gather(const collective_pair *pairs, std::int32_t count) override {
+    publish(reinterpret_cast<const std::byte *>(pairs), nullptr);
     WINDLASS_TRY(barrier());
-    for (std::int32_t m = 0; m < size_; ++m)
-      std::memcpy(out + m * bytes, source(m), static_cast<std::size_t>(bytes));
+    for (std::int32_t i = 0; i < count; ++i)
+      for (std::int32_t m = 0; m < size_; ++m)
+        if (const std::int64_t bytes = pairs[i].part_bytes(); bytes > 0)
+          std::memcpy(pairs[i].out + m * bytes, pairs_of(m)[i].in, static_cast<std::size_t>(bytes));
     return finish();
   }
 
-  status reduce_scatter(std::byte *out, const std::byte *in, std::int64_t elements, element_type type) override {
-    if (elements == 0)
-      return {};
-    publish(in, nullptr);
+  status reduce_scatter(const collective_pair *pairs, std::int32_t count) override {
+    publish(reinterpret_cast<const std::byte *>(pairs), nullptr);
     WINDLASS_TRY(barrier());
-    for (std::int32_t m = 0; m < size_; ++m)
-      parts_[static_cast<std::size_t>(m)] = source(m) + index_ * elements * size_of(type);
-    WINDLASS_TRY(detail::combine(&out, 1, parts_.data(), size_, elements, type, reduction::sum));
+    status failed;
+    for (std::int32_t i = 0; i < count && failed.is_ok(); ++i) {
+      std::byte *out = pairs[i].out;
+      for (std::int32_t m = 0; m < size_; ++m)
+        parts_[static_cast<std::size_t>(m)] = pairs_of(m)[i].in + index_ * pairs[i].part_bytes();
+      if (pairs[i].elements > 0)
+        failed = detail::combine(&out, 1, parts_.data(), size_, pairs[i].elements, pairs[i].type, reduction::sum);
+    }
+    WINDLASS_TRY(failed);
     return finish();
   }
 
@@ -235,6 +239,10 @@ private:
   void publish(const std::byte *source, std::byte *target) {
     group_->sources[static_cast<std::size_t>(index_)] = source;
     group_->targets[static_cast<std::size_t>(index_)] = target;
+  }
+  /// Returns what a member that published its pairs moves.
+  const collective_pair *pairs_of(std::int32_t member) const {
+    return reinterpret_cast<const collective_pair *>(source(member));
   }
   const std::byte *source(std::int32_t member) const { return group_->sources[static_cast<std::size_t>(member)]; }
 

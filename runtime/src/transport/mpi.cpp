@@ -2,6 +2,7 @@
 #include "windlass/rt/transport.h"
 
 #include "message_queue.h"
+#include "pair_rounds.h"
 #include "shared_memory.h"
 
 #include "windlass/rt/detail/combine.h"
@@ -116,28 +117,45 @@ public:
     return {};
   }
 
-  status all_gather(std::byte *out, const std::byte *in, std::int64_t bytes) override {
-    const extent each(bytes, page_, page_bytes);
-    if (!each.fits)
-      return too_large(bytes);
-    return check(MPI_Allgather(in, each.count, each.type, out, each.count, each.type, comm_), "all-gather");
+  /// All are under way at once.
+  status all_gather(const collective_pair *pairs, std::int32_t count) override {
+    extent extents[collective_pairs::most];
+    for (std::int32_t i = 0; i < count; ++i) {
+      extents[i] = extent(pairs[i].part_bytes(), page_, page_bytes);
+      if (!extents[i].fits)
+        return too_large(pairs[i].part_bytes());
+    }
+    if (count == 1)
+      return check(
+          MPI_Allgather(pairs->in, extents->count, extents->type, pairs->out, extents->count, extents->type, comm_),
+          "all-gather");
+    MPI_Request requests[collective_pairs::most];
+    for (std::int32_t i = 0; i < count; ++i)
+      WINDLASS_TRY(check(MPI_Iallgather(pairs[i].in, extents[i].count, extents[i].type, pairs[i].out, extents[i].count,
+                                        extents[i].type, comm_, &requests[i]),
+                         "all-gather"));
+    return check(MPI_Waitall(count, requests, MPI_STATUSES_IGNORE), "all-gather");
   }
 
-  status reduce_scatter(std::byte *out, const std::byte *in, std::int64_t elements, element_type type) override {
-    const std::int64_t width = size_of(type);
-    const std::int64_t piece = std::max<std::int64_t>(piece_bytes / size_ / width, 16);
-    for (std::int64_t done = 0; done < elements; done += piece) {
-      const std::int64_t n = std::min(piece, elements - done);
-      for (std::int32_t m = 0; m < size_; ++m) {
-        std::memcpy(sent_.data() + m * n * width, in + (m * elements + done) * width,
-                    static_cast<std::size_t>(n * width));
-        parts_[static_cast<std::size_t>(m)] = received_.data() + m * n * width;
+  /// What all pairs add goes through the staging areas together.
+  status reduce_scatter(const collective_pair *pairs, std::int32_t count) override {
+    constexpr std::int64_t alignment = detail::pair_rounds::alignment;
+    detail::pair_rounds rounds(pairs, count, std::max(piece_bytes / size_ / alignment * alignment, alignment));
+    while (rounds.advance()) {
+      const auto slot = static_cast<int>(rounds.bytes());
+      for (std::int32_t m = 0; m < size_; ++m)
+        for (const detail::stretch &part : rounds)
+          std::memcpy(sent_.data() + m * slot + part.place, part.pair->in + m * part.pair->part_bytes() + part.begin,
+                      static_cast<std::size_t>(part.bytes));
+      WINDLASS_TRY(
+          check(MPI_Alltoall(sent_.data(), slot, MPI_BYTE, received_.data(), slot, MPI_BYTE, comm_), "reduce-scatter"));
+      for (const detail::stretch &part : rounds) {
+        for (std::int32_t m = 0; m < size_; ++m)
+          parts_[static_cast<std::size_t>(m)] = received_.data() + m * slot + part.place;
+        std::byte *sum = part.pair->out + part.begin;
+        const element_type type = part.pair->type;
+        WINDLASS_TRY(detail::combine(&sum, 1, parts_.data(), size_, part.bytes / size_of(type), type, reduction::sum));
       }
-      const int count = static_cast<int>(n * width);
-      WINDLASS_TRY(check(MPI_Alltoall(sent_.data(), count, MPI_BYTE, received_.data(), count, MPI_BYTE, comm_),
-                         "reduce-scatter"));
-      std::byte *sum = out + done * width;
-      WINDLASS_TRY(detail::combine(&sum, 1, parts_.data(), size_, n, type, reduction::sum));
     }
     return {};
   }

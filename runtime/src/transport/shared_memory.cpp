@@ -1,6 +1,7 @@
 #include "shared_memory.h"
 
 #include "message_queue.h"
+#include "pair_rounds.h"
 #include "partners.h"
 #include "peer_memory.h"
 
@@ -167,32 +168,48 @@ public:
     return {};
   }
 
-  status all_gather(std::byte *out, const std::byte *in, std::int64_t bytes) override {
+  status all_gather(const collective_pair *pairs, std::int32_t count) override {
+    std::int64_t bytes = 0;
+    for (std::int32_t i = 0; i < count; ++i)
+      bytes += pairs[i].part_bytes();
     bool is_direct = false;
     WINDLASS_TRY(decide(bytes * size_, is_direct));
     if (is_direct)
-      return fetch(out, in, bytes, 0);
-    for (std::int64_t done = 0; done < bytes; done += stage_) {
-      const std::int64_t n = std::min(stage_, bytes - done);
+      return fetch(pairs, count, /*sends_blocks=*/false);
+    detail::pair_rounds rounds(pairs, count, stage_);
+    while (rounds.advance()) {
       turn_ ^= 1;
-      std::memcpy(stage(index_), in + done, static_cast<std::size_t>(n));
+      for (const detail::stretch &part : rounds)
+        std::memcpy(stage(index_) + part.place, part.pair->in + part.begin, static_cast<std::size_t>(part.bytes));
       WINDLASS_TRY(wait());
       for (std::int32_t m = 0; m < size_; ++m)
-        std::memcpy(out + m * bytes + done, m == index_ ? in + done : stage(m), static_cast<std::size_t>(n));
+        for (const detail::stretch &part : rounds)
+          std::memcpy(part.pair->out + m * part.pair->part_bytes() + part.begin,
+                      m == index_ ? part.pair->in + part.begin : stage(m) + part.place,
+                      static_cast<std::size_t>(part.bytes));
     }
     return {};
   }
 
-  status reduce_scatter(std::byte *out, const std::byte *in, std::int64_t elements, element_type type) override {
-    const std::int64_t width = size_of(type), piece = stage_ / size_ / 64 * 64 / width;
-    for (std::int64_t done = 0; done < elements; done += piece) {
-      const std::int64_t n = std::min(piece, elements - done);
-      WINDLASS_TRY(scatter_to_stage(in + done * width, elements * width, n * width, piece * width));
+  status reduce_scatter(const collective_pair *pairs, std::int32_t count) override {
+    const std::int64_t slot = stage_ / size_ / 64 * 64;
+    if (slot == 0)
+      return bad_input("a group of " + std::to_string(size_) + " ranks of one host is too large for a reduce-scatter");
+    detail::pair_rounds rounds(pairs, count, slot);
+    while (rounds.advance()) {
+      turn_ ^= 1;
       for (std::int32_t m = 0; m < size_; ++m)
-        parts_[static_cast<std::size_t>(m)] =
-            m == index_ ? in + (m * elements + done) * width : stage(m) + index_ * piece * width;
-      std::byte *sum = out + done * width;
-      WINDLASS_TRY(detail::combine(&sum, 1, parts_.data(), size_, n, type, reduction::sum));
+        for (const detail::stretch &part : rounds)
+          if (m != index_)
+            std::memcpy(stage(index_) + m * slot + part.place, own_part(part, m), static_cast<std::size_t>(part.bytes));
+      WINDLASS_TRY(wait());
+      for (const detail::stretch &part : rounds) {
+        for (std::int32_t m = 0; m < size_; ++m)
+          parts_[static_cast<std::size_t>(m)] = m == index_ ? own_part(part, m) : stage(m) + index_ * slot + part.place;
+        std::byte *sum = part.pair->out + part.begin;
+        const element_type type = part.pair->type;
+        WINDLASS_TRY(detail::combine(&sum, 1, parts_.data(), size_, part.bytes / size_of(type), type, reduction::sum));
+      }
     }
     return {};
   }
@@ -200,8 +217,9 @@ public:
   status all_to_all(std::byte *out, const std::byte *in, std::int64_t bytes) override {
     bool is_direct = false;
     WINDLASS_TRY(decide(bytes * size_, is_direct));
+    const collective_pair blocks = {out, in, bytes, element_type::u8};
     if (is_direct)
-      return fetch(out, in, bytes, bytes);
+      return fetch(&blocks, 1, /*sends_blocks=*/true);
     const std::int64_t piece = stage_ / size_ / 64 * 64;
     for (std::int64_t done = 0; done < bytes; done += piece) {
       const std::int64_t n = std::min(piece, bytes - done);
@@ -423,14 +441,37 @@ private:
     return {};
   }
 
-  /// Fills out[m] with what lies `offset` times this member's index after `in` of member m.
-  status fetch(std::byte *out, const std::byte *in, std::int64_t bytes, std::int64_t offset) {
-    WINDLASS_TRY(publish(in, 0));
-    bool is_done = true;
-    std::memcpy(out + index_ * bytes, in + index_ * offset, static_cast<std::size_t>(bytes));
-    for (std::int32_t step = 1; step < size_; ++step) { // each begins with another one
+  /// Returns the part for member `m` of what this member adds to a stretch's sum.
+  static const std::byte *own_part(const detail::stretch &part, std::int32_t m) {
+    return part.pair->in + m * part.pair->part_bytes() + part.begin;
+  }
+
+  /// Fills block m of each `out` with `in` of member m or, with `sends_blocks`, with this member's block of it.
+  status fetch(const collective_pair *pairs, std::int32_t count, bool sends_blocks) {
+    // A reader of several pairs asks first where they are.
+    WINDLASS_TRY(publish(count == 1 ? static_cast<const void *>(pairs->in) : pairs, 0));
+    const auto move = [&](std::int32_t m, const collective_pair *theirs, const auto &read) {
+      for (std::int32_t i = 0; i < count; ++i) {
+        const std::int64_t bytes = pairs[i].part_bytes();
+        const std::byte *const from =
+            (count == 1 ? published(m).address : theirs[i].in) + (sends_blocks ? index_ * bytes : 0);
+        if (bytes > 0 && !read(pairs[i].out + m * bytes, from, bytes))
+          return false;
+      }
+      return true;
+    };
+    bool is_done = move(index_, pairs, [](std::byte *to, const std::byte *from, std::int64_t bytes) {
+      std::memcpy(to, from, static_cast<std::size_t>(bytes));
+      return true;
+    });
+    collective_pair theirs[collective_pairs::most];
+    for (std::int32_t step = 1; step < size_ && is_done; ++step) { // each begins with another one
       const std::int32_t m = (index_ + step) % size_;
-      is_done = is_done && read_member(m, out + m * bytes, published(m).address + index_ * offset, bytes);
+      is_done =
+          count == 1 || read_member(m, theirs, published(m).address, count * static_cast<std::int64_t>(sizeof *theirs));
+      is_done = is_done && move(m, theirs, [&](std::byte *to, const std::byte *from, std::int64_t bytes) {
+                  return read_member(m, to, from, bytes);
+                });
     }
     // Nobody leaves before all have read what they need from it. Where a member is gone, its loss is the better
     // message.

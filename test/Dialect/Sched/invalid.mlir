@@ -772,3 +772,63 @@ sched.program @program on <[]> {
   // expected-error @below {{begins at byte 32 with 64 bytes to a slot, which are no multiples of 64}}
   sched.slots @slots chunk 0 in @device_arena[32] count 1 bytes 64
 }
+
+// -----
+
+sched.program @program on <[#plan.axis<"data", 2>]> {
+func.func @f(%a: tensor<4xf32>) {
+  // expected-error @below {{'sched.all_gather' op moves nothing: it needs an operand}}
+  "sched.all_gather"() <{axes = ["data"], dim = 0 : i64}> : () -> ()
+  return
+}
+}
+
+// -----
+
+sched.program @program on <[#plan.axis<"data", 2>]> {
+func.func @f(%a: tensor<4xf32>) {
+  // expected-error @below {{'sched.all_gather' op moves 2 values to 1: each needs a place of its own}}
+  %b = sched.all_gather %a, %a dim 0 over ["data"] : tensor<4xf32>, tensor<4xf32> -> tensor<8xf32>
+  return
+}
+}
+
+// -----
+
+sched.program @program on <[#plan.axis<"data", 2>]> {
+func.func @f(%a: tensor<4xf32>) {
+  // expected-error @below {{'sched.reduce_scatter' op moves 1 values to 2: each needs a place of its own}}
+  %b:2 = sched.reduce_scatter %a dim 0 over ["data"] : tensor<4xf32> -> tensor<2xf32>, tensor<2xf32>
+  return
+}
+}
+
+// -----
+
+sched.program @program on <[]> {
+sched.stream @over_data communicator
+sched.communicator @c over ["data"] on @over_data
+func.func @f() {
+  %a = sched.buffer @device_arena[0] : memref<4xf32>
+  %b = sched.buffer @device_arena[64] : memref<4xf32>
+  // expected-error @below {{moves 2 values, but only an all_gather or a reduce_scatter may move several}}
+  sched.launch_collective all_to_all sum @c, %a, %b -> %a, %b : memref<4xf32>, memref<4xf32> -> memref<4xf32>, memref<4xf32>
+  return
+}
+}
+
+// -----
+
+sched.program @program on <[]> {
+sched.stream @over_data communicator
+sched.communicator @c over ["data"] on @over_data
+func.func @f() {
+  %a = sched.buffer @device_arena[0] : memref<4xf32>
+  %b = sched.buffer @device_arena[64] : memref<4xf32>
+  // expected-error @below {{moves 65 values, but one command moves at most 64: use several}}
+  sched.launch_collective all_gather sum @c, %a, %a, %a, %a, %a, %a, %a, %a, %a, %a, %a, %a, %a, %a, %a, %a, %a, %a, %a, %a, %a, %a, %a, %a, %a, %a, %a, %a, %a, %a, %a, %a, %a, %a, %a, %a, %a, %a, %a, %a, %a, %a, %a, %a, %a, %a, %a, %a, %a, %a, %a, %a, %a, %a, %a, %a, %a, %a, %a, %a, %a, %a, %a, %a, %a -> %b, %b, %b, %b, %b, %b, %b, %b, %b, %b, %b, %b, %b, %b, %b, %b, %b, %b, %b, %b, %b, %b, %b, %b, %b, %b, %b, %b, %b, %b, %b, %b, %b, %b, %b, %b, %b, %b, %b, %b, %b, %b, %b, %b, %b, %b, %b, %b, %b, %b, %b, %b, %b, %b, %b, %b, %b, %b, %b, %b, %b, %b, %b, %b, %b :
+    memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32> ->
+    memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>
+  return
+}
+}

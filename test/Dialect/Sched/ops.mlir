@@ -55,6 +55,10 @@ sched.program @program on <[<"data", 2>, <"model", 2>]> {
     %b:2 = sched.all_reduce sum %w, %h over ["data", "model"] : (tensor<8xf32>, tensor<f32>) -> (tensor<8xf32>, tensor<f32>)
     // CHECK: %[[G:.*]] = sched.all_gather %[[X]] dim 0 over ["data"] : tensor<4x8xf32> -> tensor<8x8xf32>
     %g = sched.all_gather %x dim 0 over ["data"] : tensor<4x8xf32> -> tensor<8x8xf32>
+    // CHECK: sched.all_gather %[[X]], %[[G]] dim 0 over ["data"] : tensor<4x8xf32>, tensor<8x8xf32> -> tensor<8x8xf32>, tensor<16x8xf32>
+    %unit:2 = sched.all_gather %x, %g dim 0 over ["data"] : tensor<4x8xf32>, tensor<8x8xf32> -> tensor<8x8xf32>, tensor<16x8xf32>
+    // CHECK: sched.reduce_scatter %[[G]], %[[G]] dim 0 over ["data"] : tensor<8x8xf32>, tensor<8x8xf32> -> tensor<4x8xf32>, tensor<4x8xf32>
+    %halves:2 = sched.reduce_scatter %g, %g dim 0 over ["data"] : tensor<8x8xf32>, tensor<8x8xf32> -> tensor<4x8xf32>, tensor<4x8xf32>
     // CHECK: sched.reduce_scatter %[[G]] dim 1 over ["model"] {train.id = "r"} : tensor<8x8xf32> -> tensor<8x4xf32>
     %r = sched.reduce_scatter %g dim 1 over ["model"] {train.id = "r"} : tensor<8x8xf32> -> tensor<8x4xf32>
     // CHECK: sched.all_to_all %[[X]] split 0 concat 1 over ["data"] : tensor<4x8xf32> -> tensor<2x16xf32>
@@ -141,6 +145,8 @@ sched.program @program on <[<"data", 2>]> {
     sched.launch_collective all_reduce sum @c0, %a -> %a : memref<8xf32> -> memref<8xf32>
     // CHECK: sched.launch_collective all_gather sum @c0, %[[A]] -> %[[C]] : memref<8xf32> -> memref<16xf32>
     sched.launch_collective all_gather sum @c0, %a -> %c : memref<8xf32> -> memref<16xf32>
+    // CHECK: sched.launch_collective all_gather sum @c0, %[[A]], %[[D]] -> %[[C]], %[[A]] : memref<8xf32>, memref<4xf32> -> memref<16xf32>, memref<8xf32>
+    sched.launch_collective all_gather sum @c0, %a, %d -> %c, %a : memref<8xf32>, memref<4xf32> -> memref<16xf32>, memref<8xf32>
     // CHECK: sched.launch_collective reduce_scatter max @c0, %[[A]] -> %[[D]] {train.id = "s"} : memref<8xf32> -> memref<4xf32>
     sched.launch_collective reduce_scatter max @c0, %a -> %d {train.id = "s"} : memref<8xf32> -> memref<4xf32>
     // CHECK: sched.launch_collective all_to_all sum @c1, %[[A]] -> %[[A]] : memref<8xf32> -> memref<8xf32>

@@ -36,6 +36,7 @@ using View = Expr<rt::view>;
 using Row = Expr<const std::int64_t *>;
 using Parameters = Expr<rt::updated_parameters>;
 using Gradients = Expr<rt::squared_gradients>;
+using Pairs = Expr<rt::collective_pairs>;
 using Views = Expr<rt::buffer_views>;
 
 Expr<bool> boolean(bool value);
@@ -180,6 +181,10 @@ public:
   static Gradients gradientsAt(const Views &views, const Expr<rt::gradient_buffer<Place>[]> &table) {
     return Gradients(callText("gradients_at", {views.text, table.text}));
   }
+  /// Returns the pairs of buffers that one collective moves.
+  static Pairs pairsAt(const Views &views, const Expr<rt::pair_buffers[]> &table) {
+    return Pairs(callText("pairs_at", {views.text, table.text}));
+  }
   /// Returns the rank's own one of `blocks` [n, rest...]: the block whose number is the rank's coordinates on the mesh
   /// axes `axes`.
   static View ownBlock(const Context &c, const View &blocks, llvm::ArrayRef<int64_t> axes);
@@ -253,7 +258,9 @@ public:
 
   void allReduce(const Stream &s, const Communicator &c, const View &data, rt::reduction kind);
   void allGather(const Stream &s, const Communicator &c, const View &out, const View &in);
+  void allGatherList(const Stream &s, const Communicator &c, const Pairs &pairs);
   void reduceScatter(const Stream &s, const Communicator &c, const View &out, const View &in);
+  void reduceScatterList(const Stream &s, const Communicator &c, const Pairs &pairs);
   void allToAll(const Stream &s, const Communicator &c, const View &out, const View &in);
   void permute(const Stream &s, const Communicator &c, const View &out, const View &in,
                llvm::ArrayRef<int64_t> destinations);

@@ -19,7 +19,7 @@ std::pair<ValueRange, ValueRange> sched::getInsAndOuts(Operation *command) {
   if (auto map = dyn_cast<LaunchMapOp>(command))
     return {map.getIns(), map.getOuts()};
   auto collective = cast<LaunchCollectiveOp>(command);
-  return {collective->getOperands().take_front(1), collective->getOperands().drop_front(1)};
+  return {collective.getIns(), collective.getOuts()};
 }
 
 bool sched::canWriteWhileReading(KernelKind kernel, ValueRange ins, ValueRange outs, size_t terms) {

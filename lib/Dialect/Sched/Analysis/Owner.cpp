@@ -40,7 +40,7 @@ StringAttr sched::getOwner(Operation *op) {
     return getResourceName(op, store.getResourceAttr());
   if (op->getNumOperands() > 0)
     if (StringAttr owner = ::getOwner(op->getOperand(0))) {
-      size_t others = isa<AllReduceOp>(op) ? op->getNumOperands() - 1 : 0;
+      size_t others = isa<AllReduceOp, AllGatherOp, ReduceScatterOp>(op) ? op->getNumOperands() - 1 : 0;
       return others == 0 ? owner
                          : StringAttr::get(op->getContext(), owner.getValue() + " and " + Twine(others) + " more");
     }

@@ -30,7 +30,7 @@ static std::string describe(Operation *op) {
     auto collective = cast<LaunchCollectiveOp>(op);
     auto communicator = getProgram(op).lookupSymbol<CommunicatorOp>(collective.getCommunicator());
     out << stringifyCollectiveKind(collective.getKind()) << " "
-        << train::stringifyReductionKind(collective.getReduction()) << " of " << collective.getIn().getType()
+        << train::stringifyReductionKind(collective.getReduction()) << " of " << collective.getIns().getTypes()
         << " over " << communicator.getAxes();
   }
   return text;

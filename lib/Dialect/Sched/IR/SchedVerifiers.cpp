@@ -146,6 +146,23 @@ LogicalResult AllReduceOp::verify() {
   return success();
 }
 
+/// Checks that each operand of a collective has a result of its own, or each of the buffers that it reads one that it
+/// writes.
+static LogicalResult verifyPairs(Operation *op, size_t ins, size_t outs) {
+  if (ins == 0)
+    return op->emitOpError("moves nothing: it needs an operand");
+  if (ins != outs)
+    return op->emitOpError("moves ") << ins << " values to " << outs << ": each needs a place of its own";
+  if (ins > LaunchCollectiveOp::kMostPairs)
+    return op->emitOpError("moves ") << ins << " values, but one command moves at most "
+                                     << LaunchCollectiveOp::kMostPairs << ": use several";
+  return success();
+}
+
+LogicalResult AllGatherOp::verify() { return verifyPairs(*this, getInputs().size(), getResults().size()); }
+
+LogicalResult ReduceScatterOp::verify() { return verifyPairs(*this, getInputs().size(), getResults().size()); }
+
 /// Whether every member sends to another one.
 static bool isPermutation(ArrayRef<int64_t> destinations) {
   llvm::SmallBitVector reached(destinations.size());
@@ -238,7 +255,13 @@ LogicalResult LaunchCollectiveOp::verifySymbolUses(SymbolTableCollection &tables
 }
 
 LogicalResult LaunchCollectiveOp::verify() {
-  if (getKind() == CollectiveKind::all_reduce && getIn() != getOut())
+  if (failed(verifyPairs(*this, getIns().size(), getOuts().size())))
+    return failure();
+  bool joins = getKind() == CollectiveKind::all_gather || getKind() == CollectiveKind::reduce_scatter;
+  if (getIns().size() > 1 && !joins)
+    return emitOpError("moves ") << getIns().size()
+                                 << " values, but only an all_gather or a reduce_scatter may move several";
+  if (getKind() == CollectiveKind::all_reduce && getIns() != getOuts())
     return emitOpError("an all_reduce works in place: its two buffers must be one");
   bool isPermute = getKind() == CollectiveKind::permute;
   if (isPermute != getDestinations().has_value())

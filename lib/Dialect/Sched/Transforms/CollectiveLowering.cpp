@@ -8,7 +8,7 @@ using namespace windlass::sched;
 static RankedTensorType tensorType(Value value) { return cast<RankedTensorType>(value.getType()); }
 
 void FunctionLowering::pushCollective(Operation *op, CollectiveKind kind, train::ReductionKind reduction,
-                                      ArrayAttr axes, const View &out, const View &in) {
+                                      ArrayAttr axes, ArrayRef<View> outs, ArrayRef<View> ins) {
   auto allReduce = dyn_cast<AllReduceOp>(op);
   unsigned communicator = program.getCommunicator(axes, allReduce && allReduce.getPositions());
   unsigned stream = program.communicators[communicator].stream;
@@ -27,15 +27,15 @@ void FunctionLowering::pushCollective(Operation *op, CollectiveKind kind, train:
   command.communicator = communicator;
   if (auto permute = dyn_cast<PermuteOp>(op))
     command.destinations = permute.getDestinationsAttr();
-  command.ins.push_back(in);
-  command.outs.push_back(out);
+  command.ins.append(ins.begin(), ins.end());
+  command.outs.append(outs.begin(), outs.end());
   waitFor(command);
   pushEvent(Command::Kind::Record, kComputeStream, ready);
   pushEvent(Command::Kind::Wait, stream, ready);
   push(std::move(command), op);
   pushEvent(Command::Kind::Record, stream, done);
-  pending[in.storage] = done;
-  pending[out.storage] = done;
+  for (const View &view : llvm::concat<const View>(ins, outs))
+    pending[view.storage] = done;
 }
 
 LogicalResult FunctionLowering::lowerAllReduce(AllReduceOp op) {
@@ -58,16 +58,18 @@ LogicalResult FunctionLowering::lowerAllReduce(AllReduceOp op) {
   return success();
 }
 
-void FunctionLowering::receive(Operation *op, CollectiveKind kind, ArrayAttr axes, const View &in,
+void FunctionLowering::receive(Operation *op, CollectiveKind kind, ArrayAttr axes, ArrayRef<View> ins,
                                llvm::function_ref<View(const View &)> getBlocks) {
   Command target(Command::Kind::Collective, op->getLoc());
   makeOutputs(op, /*canAccumulate=*/false, target);
-  View blocks = getBlocks(target.outs.front());
+  SmallVector<View> blocks = llvm::map_to_vector(target.outs, getBlocks), received;
   // A collective writes one dense block per member. Where the result is to stand like that, it is received there.
-  View received = blocks.isDense() ? blocks : allocate(RankedTensorType::get(blocks.sizes, blocks.element));
-  pushCollective(op, kind, train::ReductionKind::sum, axes, received, in);
-  if (!(received == blocks))
-    pushCopy(op, blocks, received);
+  for (const View &its : blocks)
+    received.push_back(its.isDense() ? its : allocate(RankedTensorType::get(its.sizes, its.element)));
+  pushCollective(op, kind, train::ReductionKind::sum, axes, received, ins);
+  for (auto [whole, parts] : llvm::zip_equal(blocks, received))
+    if (!(parts == whole))
+      pushCopy(op, whole, parts);
   finish(op);
 }
 
@@ -87,25 +89,10 @@ static View membersFirst(const View &view, int64_t dim, int64_t members) {
   return result;
 }
 
-LogicalResult FunctionLowering::lowerExchange(Operation *op) {
-  Value input = op->getOperand(0), result = op->getResult(0);
-  auto inputType = tensorType(input), resultType = tensorType(result);
-  ArrayAttr axes = op->getAttrOfType<ArrayAttr>("axes");
-  // Which dim is cut into a block per member, and which is made of blocks; -1: none.
-  int64_t cut = -1, join = -1;
-  CollectiveKind kind = CollectiveKind::all_to_all;
-  if (auto gather = dyn_cast<AllGatherOp>(op)) {
-    kind = CollectiveKind::all_gather;
-    join = gather.getDim();
-  } else if (auto scatter = dyn_cast<ReduceScatterOp>(op)) {
-    kind = CollectiveKind::reduce_scatter;
-    cut = scatter.getDim();
-  } else if (auto exchange = dyn_cast<AllToAllOp>(op)) {
-    cut = exchange.getSplitDim();
-    join = exchange.getConcatDim();
-  } else {
-    cut = cast<OwnPartOp>(op).getDim();
-  }
+/// Returns the number of members among which a collective exchanges parts of `inputType` for `resultType`, which is cut
+/// into a block per member along dim `cut` and made of blocks along `join`; -1: along none.
+static FailureOr<int64_t> countMembers(Operation *op, RankedTensorType inputType, RankedTensorType resultType,
+                                       int64_t cut, int64_t join) {
   int64_t rank = inputType.getRank();
   if (cut >= rank || join >= rank || resultType.getRank() != rank || rank == kMaxViewRank)
     return op->emitOpError("has no dim ") << std::max(cut, join) << " in " << inputType << " and " << resultType;
@@ -123,10 +110,38 @@ LogicalResult FunctionLowering::lowerExchange(Operation *op) {
   if (members < 1 || resultType.getShape() != ArrayRef<int64_t>(expected) ||
       (cut >= 0 && inputType.getDimSize(cut) % members))
     return op->emitOpError("makes ") << resultType << " of " << inputType << ": the parts do not fit";
+  return members;
+}
 
-  View in = views.lookup(input);
-  if (cut >= 0)
-    in = membersFirst(in, cut, members);
+LogicalResult FunctionLowering::lowerExchange(Operation *op) {
+  ArrayAttr axes = op->getAttrOfType<ArrayAttr>("axes");
+  // Which dim is cut into a block per member, and which is made of blocks; -1: none.
+  int64_t cut = -1, join = -1;
+  CollectiveKind kind = CollectiveKind::all_to_all;
+  if (auto gather = dyn_cast<AllGatherOp>(op)) {
+    kind = CollectiveKind::all_gather;
+    join = gather.getDim();
+  } else if (auto scatter = dyn_cast<ReduceScatterOp>(op)) {
+    kind = CollectiveKind::reduce_scatter;
+    cut = scatter.getDim();
+  } else if (auto exchange = dyn_cast<AllToAllOp>(op)) {
+    cut = exchange.getSplitDim();
+    join = exchange.getConcatDim();
+  } else {
+    cut = cast<OwnPartOp>(op).getDim();
+  }
+  int64_t members = 1;
+  SmallVector<View> ins;
+  for (auto [input, result] : llvm::zip_equal(op->getOperands(), op->getResults())) {
+    FailureOr<int64_t> found = countMembers(op, tensorType(input), tensorType(result), cut, join);
+    if (failed(found))
+      return failure();
+    if (!ins.empty() && *found != members)
+      return op->emitOpError("moves values among ") << members << " members and among " << *found;
+    members = *found;
+    View in = views.lookup(input);
+    ins.push_back(cut >= 0 ? membersFirst(in, cut, members) : in);
+  }
   if (isa<OwnPartOp>(op)) {
     Builder builder(op->getContext());
     SmallVector<int64_t> indices;
@@ -134,14 +149,15 @@ LogicalResult FunctionLowering::lowerExchange(Operation *op) {
       indices.push_back(program.getMesh().indexOf(axis.getValue()));
     Command command(Command::Kind::Launch, op->getLoc());
     command.kernel = KernelKind::own_part;
-    command.ins.push_back(in);
+    command.ins.push_back(ins.front());
     makeOutputs(op, /*canAccumulate=*/false, command);
     command.settings.push_back(builder.getNamedAttr("axes", builder.getDenseI64ArrayAttr(indices)));
     push(std::move(command), op);
     finish(op);
     return success();
   }
-  in = makeDense(op, in);
-  receive(op, kind, axes, in, [&](const View &out) { return join < 0 ? out : membersFirst(out, join, members); });
+  for (View &in : ins)
+    in = makeDense(op, in);
+  receive(op, kind, axes, ins, [&](const View &out) { return join < 0 ? out : membersFirst(out, join, members); });
   return success();
 }

@@ -49,10 +49,11 @@ private:
   mlir::LogicalResult lowerExchange(mlir::Operation *op);
   mlir::LogicalResult lowerPermute(PermuteOp op);
   void pushCollective(mlir::Operation *op, CollectiveKind kind, train::ReductionKind reduction, mlir::ArrayAttr axes,
-                      const View &out, const View &in);
+                      llvm::ArrayRef<View> outs, llvm::ArrayRef<View> ins);
 
-  /// Emits a collective of one operand and one result, of which `getBlocks` gives the blocks that members send.
-  void receive(mlir::Operation *op, CollectiveKind kind, mlir::ArrayAttr axes, const View &in,
+  /// Emits a collective that brings a result for each of `ins`; `getBlocks` gives the blocks of a result that members
+  /// send.
+  void receive(mlir::Operation *op, CollectiveKind kind, mlir::ArrayAttr axes, llvm::ArrayRef<View> ins,
                llvm::function_ref<View(const View &)> getBlocks);
 
   /// Returns the place that the only use of `value` determines; none where it determines none or the value cannot be

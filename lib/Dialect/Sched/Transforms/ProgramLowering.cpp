@@ -446,8 +446,7 @@ void ProgramLowering::emitFunction(func::FuncOp function, ArrayRef<Command> comm
     case Command::Kind::Collective:
       op = LaunchCollectiveOp::create(builder, command.loc, CollectiveKindAttr::get(context, command.collective),
                                       train::ReductionKindAttr::get(context, command.reduction),
-                                      communicatorNames[command.communicator], ins.front(), outs.front(),
-                                      command.destinations);
+                                      communicatorNames[command.communicator], ins, outs, command.destinations);
       break;
     case Command::Kind::Record:
       op = RecordOp::create(builder, command.loc, command.event, stream.getValue());

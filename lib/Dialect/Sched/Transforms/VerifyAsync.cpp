@@ -196,7 +196,7 @@ private:
     return success();
   }
 
-  /// Checks that the result has the operand's shape, larger along `grown` and smaller along `shrunk` by the number of
+  /// Checks that each result has its operand's shape, larger along `grown` and smaller along `shrunk` by the number of
   /// members.
   LogicalResult checkShape(Operation &op, ArrayAttr axes, std::optional<uint64_t> grown,
                            std::optional<uint64_t> shrunk) {
@@ -205,7 +205,14 @@ private:
     int64_t members = 1;
     for (auto axis : axes.getAsRange<StringAttr>())
       members *= mesh.sizeOf(axis.getValue());
-    auto input = llvm::cast<RankedTensorType>(op.getOperand(0).getType());
+    for (auto [operand, result] : llvm::zip_equal(op.getOperandTypes(), op.getResultTypes()))
+      if (failed(checkShape(op, members, llvm::cast<RankedTensorType>(operand), result, grown, shrunk)))
+        return failure();
+    return success();
+  }
+
+  LogicalResult checkShape(Operation &op, int64_t members, RankedTensorType input, Type result,
+                           std::optional<uint64_t> grown, std::optional<uint64_t> shrunk) {
     uint64_t rank = input.getRank();
     for (std::optional<uint64_t> dim : {grown, shrunk})
       if (dim && *dim >= rank)
@@ -221,9 +228,8 @@ private:
       shape[*shrunk] /= members;
     }
     auto expected = RankedTensorType::get(shape, input.getElementType());
-    if (op.getResult(0).getType() != expected)
-      return op.emitOpError("makes ") << op.getResult(0).getType() << ", but " << members << " members make "
-                                      << expected;
+    if (result != expected)
+      return op.emitOpError("makes ") << result << ", but " << members << " members make " << expected;
     return success();
   }
 

@@ -290,8 +290,10 @@ private:
 
   /// Whether the command may read `in` where it writes `out`, which covers the same bytes.
   static bool mayWorkInPlace(Operation *op, size_t in, size_t out) {
-    if (isa<LaunchMapOp, LaunchCollectiveOp>(op))
+    if (isa<LaunchMapOp>(op))
       return true;
+    if (isa<LaunchCollectiveOp>(op))
+      return in == out;
     return cast<LaunchOp>(op).mayWriteOver(in, out);
   }
 
@@ -365,10 +367,10 @@ private:
         result = runCommand(&op, map.getIns(), map.getOuts(), map.getAccumulateAfterFirst() && !call.isFirst);
       } else if (auto collective = dyn_cast<LaunchCollectiveOp>(op)) {
         // Padding between the parts of a bucket is reduced too, whatever it holds.
-        const Coverage &reduced = coverages[collective.getIn()];
-        for (const ByteRange &range : reduced.ranges)
-          reduced.arena->memory.adoptPadding(range, reduced.owner, kAlignment);
-        result = runCommand(&op, collective.getIn(), collective.getOut(), false);
+        for (Value in : collective.getIns())
+          for (const ByteRange &range : coverages[in].ranges)
+            coverages[in].arena->memory.adoptPadding(range, coverages[in].owner, kAlignment);
+        result = runCommand(&op, collective.getIns(), collective.getOuts(), false);
       } else if (auto record = dyn_cast<RecordOp>(op)) {
         order.record(record.getEvent(), streams.getNumber(record));
       } else if (auto wait = dyn_cast<WaitOp>(op)) {
@@ -501,6 +503,22 @@ private:
     return groupOfRank;
   }
 
+  /// Checks that the whole that a gather makes or a scatter takes is as large as the parts of its members.
+  static LogicalResult checkPairs(LaunchCollectiveOp call, plan::MeshAttr mesh, const std::vector<bool> &isVaried) {
+    int64_t members = 1;
+    for (auto [axis, varies] : llvm::zip_equal(mesh.getAxes(), isVaried))
+      members *= varies ? axis.getSize() : 1;
+    bool gathers = call.getKind() == CollectiveKind::all_gather,
+         scatters = call.getKind() == CollectiveKind::reduce_scatter;
+    for (auto [in, out] : llvm::zip_equal(call.getIns(), call.getOuts())) {
+      MemRefType read = typeOf(in), written = typeOf(out);
+      if (read.getNumElements() * (gathers ? members : 1) != written.getNumElements() * (scatters ? members : 1) ||
+          read.getElementType() != written.getElementType())
+        return call.emitOpError("makes ") << written << " of " << read << " among " << members << " members";
+    }
+    return success();
+  }
+
   /// All ranks run one text; what differs is who their partners are.
   LogicalResult checkCollectives() {
     SmallVector<LaunchCollectiveOp> calls;
@@ -525,10 +543,12 @@ private:
           return communicator.emitOpError("names axis '") << axis << "', which the mesh does not have";
         isVaried[index] = true;
       }
+      if (failed(checkPairs(call, mesh, isVaried)))
+        return failure();
       std::string text;
       llvm::raw_string_ostream(text) << stringifyCollectiveKind(call.getKind()) << " "
                                      << train::stringifyReductionKind(call.getReduction()) << " of "
-                                     << cast<MemRefType>(call.getIn().getType());
+                                     << call.getIns().getTypes();
       size_t signature = signatureOf.try_emplace(text, signatureOf.size()).first->second;
       if (signature == tables.signatures.size())
         tables.signatures.push_back(text);

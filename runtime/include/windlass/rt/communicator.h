@@ -51,6 +51,23 @@ struct message {
   std::int64_t bytes;
 };
 
+/// What an all-gather or a reduce-scatter moves: a member's part, `elements` elements, and the whole, which has size()
+/// times as many. A gather fills the whole, a scatter the part.
+struct collective_pair {
+  std::byte *out;
+  const std::byte *in;
+  std::int64_t elements;
+  element_type type;
+  std::int64_t part_bytes() const { return elements * size_of(type); }
+};
+
+/// The pairs that one command moves, by value.
+struct collective_pairs {
+  static constexpr std::int32_t most = 64;
+  std::int32_t count = 0;
+  collective_pair of[most];
+};
+
 /// The members' ranks in the order of their coordinate, and the blocking operations of one rank of the group.
 class communicator {
 public:
@@ -60,10 +77,22 @@ public:
   /// Reduces `data` in place. All operations block and are called from the stream's thread. Buffers are dense; sums add
   /// in order of the index on every member, so that all get the same bits. `out` and `in` do not overlap.
   virtual status all_reduce(std::byte *data, std::int64_t elements, element_type type, reduction kind) = 0;
+  /// Gathers the members' parts of `count` pairs, which are the same on all members, with the latency of one. At most
+  /// collective_pairs::most.
+  virtual status all_gather(const collective_pair *pairs, std::int32_t count) = 0;
   /// Gathers `bytes` bytes of `in` from each member; `out` holds size() times as many.
-  virtual status all_gather(std::byte *out, const std::byte *in, std::int64_t bytes) = 0;
+  status all_gather(std::byte *out, const std::byte *in, std::int64_t bytes) {
+    const collective_pair pair = {out, in, bytes, element_type::u8};
+    return all_gather(&pair, 1);
+  }
+  /// Leaves this member's parts of the sums of `count` pairs, which are the same on all members, with the latency of
+  /// one. At most collective_pairs::most. Each sum has the bits of a reduce-scatter of its own.
+  virtual status reduce_scatter(const collective_pair *pairs, std::int32_t count) = 0;
   /// Leaves this member's `elements` elements of the sum in `out`; `in` holds size() times as many.
-  virtual status reduce_scatter(std::byte *out, const std::byte *in, std::int64_t elements, element_type type) = 0;
+  status reduce_scatter(std::byte *out, const std::byte *in, std::int64_t elements, element_type type) {
+    const collective_pair pair = {out, in, elements, type};
+    return reduce_scatter(&pair, 1);
+  }
   /// Sends each member its block of `bytes` bytes; `out` and `in` hold size() blocks each.
   virtual status all_to_all(std::byte *out, const std::byte *in, std::int64_t bytes) = 0;
   /// Sends `bytes` bytes of `in` to member `to` and receives as many from `from`; both may be this member. No two
@@ -124,8 +153,12 @@ public:
 status all_reduce(stream &s, communicator &c, const view &data, reduction kind);
 /// Issues an all-gather: `out` is dense with the members' `in` one after the other.
 status all_gather(stream &s, communicator &c, const view &out, const view &in);
+/// Issues one all-gather of several dense buffers.
+status all_gather_list(stream &s, communicator &c, const collective_pairs &pairs);
 /// Issues a reduce-scatter: `out` is this member's part of the sum of the members' `in`.
 status reduce_scatter(stream &s, communicator &c, const view &out, const view &in);
+/// Issues one reduce-scatter of several dense buffers.
+status reduce_scatter_list(stream &s, communicator &c, const collective_pairs &pairs);
 status all_to_all(stream &s, communicator &c, const view &out, const view &in);
 /// Issues a collective-permute: member m's `in` becomes the `out` of member `destinations[m]`; every member is the
 /// destination of one.

@@ -33,6 +33,20 @@ struct slot_row_place {
   std::int32_t column;
 };
 
+/// A place of any of these kinds, for tables that have several.
+struct any_place {
+  enum class kind : std::int32_t { fixed, row, slot, slot_row };
+
+  constexpr any_place(const place &of) : what(kind::fixed), arena(of.arena), number(of.offset) {}
+  constexpr any_place(const row_place &of) : what(kind::row), arena(of.arena), number(of.column) {}
+  constexpr any_place(const slot_place &of) : what(kind::slot), number(of.offset) {}
+  constexpr any_place(const slot_row_place &of) : what(kind::slot_row), number(of.column) {}
+
+  kind what;
+  std::int32_t arena = 0;
+  std::int64_t number; ///< the offset, or the column of the row that has it
+};
+
 /// Returns the first byte of a slot, where slot 0 begins at `first` and each has `bytes` bytes.
 inline place place_of_slot(const place &first, std::int64_t bytes, std::int64_t slot) {
   return {first.arena, first.offset + slot * bytes};
@@ -65,6 +79,12 @@ public:
   std::byte *address(const row_place &where) const { return context_.at({where.arena, offsets_[where.column]}); }
   std::byte *address(const slot_place &where) const { return slot_ + where.offset; }
   std::byte *address(const slot_row_place &where) const { return slot_ + offsets_[where.column]; }
+  std::byte *address(const any_place &where) const {
+    const bool is_in_row = where.what == any_place::kind::row || where.what == any_place::kind::slot_row;
+    const std::int64_t offset = is_in_row ? offsets_[where.number] : where.number;
+    const bool is_in_arena = where.what == any_place::kind::fixed || where.what == any_place::kind::row;
+    return is_in_arena ? context_.at({where.arena, offset}) : slot_ + offset;
+  }
   template <class Place> view operator()(const buffer_of<Place> &which) const {
     view v = which.shape;
     v.data = address(which.where);
@@ -128,6 +148,27 @@ squared_gradients gradients_at(const buffer_views &at, const gradient_buffer<Pla
   for (const gradient_buffer<Place> &its : table)
     gradients.of[gradients.count++] = {its.elements, reinterpret_cast<const float *>(at.address(its.gradient))};
   return gradients;
+}
+
+/// A pair of a collective: the buffer that it fills, and the one that it reads, both dense.
+struct pair_buffers {
+  any_place out, in;
+  element_type type;
+  std::int64_t elements; ///< of a member's part
+
+  template <class Out, class In>
+  constexpr pair_buffers(const buffer_of<Out> &out, const buffer_of<In> &in)
+      : out(out.where), in(in.where), type(out.shape.type),
+        elements(out.shape.elements() < in.shape.elements() ? out.shape.elements() : in.shape.elements()) {}
+};
+
+/// Returns the pairs of a table, at most collective_pairs::most.
+template <std::size_t n> collective_pairs pairs_at(const buffer_views &at, const pair_buffers (&table)[n]) {
+  static_assert(n <= collective_pairs::most, "more than one collective moves");
+  collective_pairs pairs;
+  for (const pair_buffers &its : table)
+    pairs.of[pairs.count++] = {at.address(its.out), at.address(its.in), its.elements, its.type};
+  return pairs;
 }
 
 /// Returns the view of an optional operand that the model does not have.

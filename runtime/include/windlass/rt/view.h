@@ -41,7 +41,7 @@ struct view {
   std::int64_t strides[max_rank] = {};
 
   template <class T> T *as() const { return reinterpret_cast<T *>(data); }
-  std::int64_t elements() const {
+  constexpr std::int64_t elements() const {
     std::int64_t n = 1;
     for (int i = 0; i < rank; ++i)
       n *= sizes[i];

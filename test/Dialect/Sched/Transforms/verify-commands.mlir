@@ -211,6 +211,86 @@ sched.program @program on <[#plan.axis<"data", 2>]> {
 
 // -----
 
+// A collective of two pairs that fills some bytes twice.
+module {
+sched.program @program on <[#plan.axis<"data", 2>]> {
+  sched.arena @device_arena device bytes 256
+  sched.stream @compute compute
+  sched.stream @over_data communicator
+  sched.communicator @c over ["data"] on @over_data
+  func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
+    %a = sched.buffer @device_arena[0] : memref<4xf32> {sched.storage = 1 : i64}
+    %b = sched.buffer @device_arena[16] : memref<2xf32> {sched.storage = 2 : i64}
+    %c = sched.buffer @device_arena[64] : memref<8xf32> {sched.storage = 3 : i64}
+    %d = sched.buffer @device_arena[96] : memref<4xf32> {sched.storage = 4 : i64}
+    %over_c = sched.buffer @device_arena[80] : memref<4xf32> {sched.storage = 5 : i64}
+    %over_a = sched.buffer @device_arena[8] : memref<4xf32> {sched.storage = 6 : i64}
+    sched.launch fill on @compute ins() outs(%a) {value = 1.0 : f64} : () -> memref<4xf32>
+    sched.launch fill on @compute ins() outs(%b) {value = 1.0 : f64} : () -> memref<2xf32>
+    sched.record 0 on @compute
+    sched.wait 0 on @over_data
+    // expected-error @below {{writes results 0 and 1 to the same bytes}}
+    sched.launch_collective all_gather sum @c, %a, %b -> %c, %over_c : memref<4xf32>, memref<2xf32> -> memref<8xf32>, memref<4xf32>
+    return
+  }
+}
+}
+
+// -----
+
+// One pair fills what the other reads.
+module {
+sched.program @program on <[#plan.axis<"data", 2>]> {
+  sched.arena @device_arena device bytes 256
+  sched.stream @compute compute
+  sched.stream @over_data communicator
+  sched.communicator @c over ["data"] on @over_data
+  func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
+    %a = sched.buffer @device_arena[0] : memref<4xf32> {sched.storage = 1 : i64}
+    %b = sched.buffer @device_arena[16] : memref<2xf32> {sched.storage = 2 : i64}
+    %c = sched.buffer @device_arena[64] : memref<8xf32> {sched.storage = 3 : i64}
+    %d = sched.buffer @device_arena[96] : memref<4xf32> {sched.storage = 4 : i64}
+    %over_c = sched.buffer @device_arena[80] : memref<4xf32> {sched.storage = 5 : i64}
+    %over_a = sched.buffer @device_arena[8] : memref<4xf32> {sched.storage = 6 : i64}
+    sched.launch fill on @compute ins() outs(%a) {value = 1.0 : f64} : () -> memref<4xf32>
+    sched.launch fill on @compute ins() outs(%b) {value = 1.0 : f64} : () -> memref<2xf32>
+    sched.record 0 on @compute
+    sched.wait 0 on @over_data
+    // expected-error @below {{writes over its operand 0, which it may not do in place}}
+    sched.launch_collective all_gather sum @c, %a, %b -> %c, %over_a : memref<4xf32>, memref<2xf32> -> memref<8xf32>, memref<4xf32>
+    return
+  }
+}
+}
+
+// -----
+
+// A pair whose whole is not that of two members.
+module {
+sched.program @program on <[#plan.axis<"data", 2>]> {
+  sched.arena @device_arena device bytes 256
+  sched.stream @compute compute
+  sched.stream @over_data communicator
+  sched.communicator @c over ["data"] on @over_data
+  func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
+    %a = sched.buffer @device_arena[0] : memref<4xf32> {sched.storage = 1 : i64}
+    %b = sched.buffer @device_arena[16] : memref<2xf32> {sched.storage = 2 : i64}
+    %c = sched.buffer @device_arena[64] : memref<8xf32> {sched.storage = 3 : i64}
+    %d = sched.buffer @device_arena[96] : memref<4xf32> {sched.storage = 4 : i64}
+    %e = sched.buffer @device_arena[128] : memref<8xf32> {sched.storage = 5 : i64}
+    sched.launch fill on @compute ins() outs(%a) {value = 1.0 : f64} : () -> memref<4xf32>
+    sched.launch fill on @compute ins() outs(%b) {value = 1.0 : f64} : () -> memref<2xf32>
+    sched.record 0 on @compute
+    sched.wait 0 on @over_data
+    // expected-error @below {{makes 'memref<8xf32>' of 'memref<2xf32>' among 2 members}}
+    sched.launch_collective all_gather sum @c, %a, %b -> %c, %e : memref<4xf32>, memref<2xf32> -> memref<8xf32>, memref<8xf32>
+    return
+  }
+}
+}
+
+// -----
+
 // A reader that does not wait for the collective.
 module {
 sched.program @program on <[#plan.axis<"data", 2>]> {

@@ -12,7 +12,7 @@ def ProgramOp : Sched_Op<"program", [Symbol, SymbolTable, IsolatedFromAbove, Sin
     A position is a mesh of devices with the chunks that it runs; a module has one program for each position, in their
     order. The module's attribute `sched.placement` says which chunk is on which position; without it there is one
     position with one chunk. The program holds all that its functions name, except the parameters: these are the job's
-    and stay in the module. `plan.prefetch_bytes` is the program's.
+    and stay in the module. `plan.unit_bytes` and `plan.prefetch_bytes` are the program's.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, DefaultValuedAttr<I64Attr, "0">:$position, Plan_MeshAttr:$mesh);
   let regions = (region SizedRegion<1>:$bodyRegion);
@@ -95,17 +95,19 @@ def AllReduceOp : Sched_Collective<"all_reduce", "combines operands over axes; s
   }];
 }
 
-def AllGatherOp : Sched_Collective<"all_gather", "joins the members' parts along `dim`, in order of their coordinate"> {
-  let arguments = (ins Train_Tensor:$input, I64Attr:$dim, StrArrayAttr:$axes);
-  let results = (outs Train_Tensor:$result);
-  let assemblyFormat = "$input `dim` $dim `over` $axes attr-dict `:` type($input) `->` type($result)";
+class Sched_JoinedCollective<string mnemonic, string text> : Sched_Collective<mnemonic, text> {
+  let description = [{
+    Several operands, each with a result of its own, are one unit: one command moves them all.
+  }];
+  let arguments = (ins Variadic<Train_Tensor>:$inputs, I64Attr:$dim, StrArrayAttr:$axes);
+  let results = (outs Variadic<Train_Tensor>:$results);
+  let assemblyFormat = "$inputs `dim` $dim `over` $axes attr-dict `:` type($inputs) `->` type($results)";
+  let hasVerifier = 1;
 }
 
-def ReduceScatterOp : Sched_Collective<"reduce_scatter", "each member's part along `dim` of the members' sum"> {
-  let arguments = (ins Train_Tensor:$input, I64Attr:$dim, StrArrayAttr:$axes);
-  let results = (outs Train_Tensor:$result);
-  let assemblyFormat = "$input `dim` $dim `over` $axes attr-dict `:` type($input) `->` type($result)";
-}
+def AllGatherOp : Sched_JoinedCollective<"all_gather", "joins the members' parts along `dim`, in order of their coordinate">;
+
+def ReduceScatterOp : Sched_JoinedCollective<"reduce_scatter", "each member's part along `dim` of the members' sum">;
 
 def AllToAllOp : Sched_Collective<"all_to_all", "splits along `split_dim`, exchanges, joins along `concat_dim`"> {
   let arguments = (ins Train_Tensor:$input, I64Attr:$split_dim, I64Attr:$concat_dim, StrArrayAttr:$axes);

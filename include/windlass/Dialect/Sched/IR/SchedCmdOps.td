@@ -144,15 +144,24 @@ def LaunchMapOp : Sched_Op<"launch_map", [AttrSizedOperandSegments, DeclareOpInt
   let hasVerifier = 1;
 }
 
-def LaunchCollectiveOp : Sched_Op<"launch_collective", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+def LaunchCollectiveOp : Sched_Op<"launch_collective", [AttrSizedOperandSegments, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "a collective of dense buffers on the communicator's stream; an all_reduce works in place (in is out)";
-  let description = [{ Only a permute has `destinations`: the member to which each member sends. }];
+  let description = [{
+    An all_gather and a reduce_scatter may move several pairs of buffers, at most 64: `outs` has the buffer of each of
+    `ins`. They are one command, with the latency of one. Only a permute has `destinations`: the member to which each
+    member sends.
+  }];
   let arguments = (ins Sched_CollectiveKindAttr:$kind, Train_ReductionKindAttr:$reduction, FlatSymbolRefAttr:$communicator,
-                       Sched_Buffer:$in, Sched_Buffer:$out, OptionalAttr<DenseI64ArrayAttr>:$destinations);
+                       Variadic<Sched_Buffer>:$ins, Variadic<Sched_Buffer>:$outs,
+                       OptionalAttr<DenseI64ArrayAttr>:$destinations);
   let assemblyFormat = [{
-    $kind $reduction $communicator `,` $in `->` $out (`to` $destinations^)? attr-dict `:` type($in) `->` type($out)
+    $kind $reduction $communicator `,` $ins `->` $outs (`to` $destinations^)? attr-dict `:` type($ins) `->` type($outs)
   }];
   let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// The most pairs of buffers of one command; the runtime takes as many (`collective_pairs::most`).
+    static constexpr size_t kMostPairs = 64;
+  }];
 }
 
 def Sched_Event : ConfinedAttr<I64Attr, [IntNonNegative]>;
