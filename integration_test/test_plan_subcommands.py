@@ -252,7 +252,7 @@ class DiffTest(PlanCase):
         self.refuse('WL0001', 'diff', plan, exit=2)
         old = self.folder / 'old.json'
         old.write_text(json.dumps(dict(json.loads(plan.read_text()), version=1)))
-        self.assertIn('version is 1, of an older windlass, but this one reads version 7: plan again with this one', self.refuse('WL0302', 'diff', plan, old))
+        self.assertIn('version is 1, of an older windlass, but this one reads version 8: plan again with this one', self.refuse('WL0302', 'diff', plan, old))
 
 
 class PinTest(PlanCase):

@@ -64,7 +64,7 @@ class LimitTest(Case):
         """Returns the arena and the stash for each step, by hand: first no weight is gathered ahead, then segments are recomputed."""
         judge = equivalence.Equivalence(self.setup_of(model, micro_batches=2, strategy=strategy, clip=False))
         l2 = judge.lower(judge.graph(), equivalence.TO_L2, 'l2.mlir')
-        found, prefetch = [], r' attributes {plan.prefetch_bytes = \d+ : i64}'
+        found, prefetch = [], r' attributes {plan.prefetch_bytes = \d+ : i64, plan.unit_bytes = \d+ : i64}'
 
         def lower(steps, gathers_ahead):
             judge.setup.recompute = steps

@@ -62,6 +62,8 @@ void windlass::addPhase(OpPassManager &manager, Phase phase, const FunctionsOpti
   case Phase::fuse: {
     OpPassManager &programs = manager.nest<sched::ProgramOp>();
     programs.addPass(sched::createFuseElementwise());
+    // What is gathered early are units.
+    programs.addPass(sched::createJoinCollectives());
     programs.addPass(sched::createOverlapCollectives());
     return;
   }

@@ -509,11 +509,12 @@ private:
     return success();
   }
 
-  /// Removes the plan's attributes from the module; `plan.prefetch_bytes` moves to the program.
+  /// Removes the plan's attributes from the module; `plan.unit_bytes` and `plan.prefetch_bytes` move to the program.
   void dropPlan() {
     ModuleOp module = getOperation();
-    if (Attribute bytes = module->removeAttr(plan::kPrefetchBytesAttr))
-      program->setAttr(plan::kPrefetchBytesAttr, bytes);
+    for (StringRef name : {plan::kUnitBytesAttr, plan::kPrefetchBytesAttr})
+      if (Attribute bytes = module->removeAttr(name))
+        program->setAttr(name, bytes);
     module->removeAttr(plan::kMeshAttr);
     module->removeAttr(plan::kBucketBytesAttr);
     for (auto parameter : module.getOps<train::ParameterOp>())

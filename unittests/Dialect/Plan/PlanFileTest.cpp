@@ -113,9 +113,9 @@ TEST_F(PlanFileTest, RefusesDamagedText) {
   EXPECT_THAT(tryEdit("\"claims\"", "\"version\": 1, \"claims\""), HasSubstr("has the key 'version' twice"));
   EXPECT_THAT(tryEdit("\"claims\"", "\"clams\": 1, \"claims\""),
               HasSubstr("clams is no known key; the nearest is 'claims'"));
-  EXPECT_THAT(tryEdit("\"version\": 7", "\"version\": 6"),
-              HasSubstr("version is 6, of an older windlass, but this one reads version 7: plan again with this one"));
-  EXPECT_THAT(tryEdit("\"version\": 7", "\"version\": 8"), HasSubstr("of a newer windlass"));
+  EXPECT_THAT(tryEdit("\"version\": 8", "\"version\": 7"),
+              HasSubstr("version is 7, of an older windlass, but this one reads version 8: plan again with this one"));
+  EXPECT_THAT(tryEdit("\"version\": 8", "\"version\": 9"), HasSubstr("of a newer windlass"));
   // The rest of a file of another version is not read.
   EXPECT_THAT(tryText(R"({"version": 5, "defaults": {}})"), HasSubstr("version is 5, of an older windlass"));
   EXPECT_THAT(tryEdit("\"memory_limit_bytes\": null", "\"memory_limit_bytes\": 0"),

@@ -14,7 +14,7 @@ def PlanToSched : Pass<"plan-to-sched", "::mlir::ModuleOp"> {
     which `@backward` computes them. A value that the backward pass reads and a resource still holds (a weight) is
     loaded again, not stashed.
 
-    Afterwards (L4) nothing of `plan` is left but the mesh and `plan.prefetch_bytes` of the program, layouts of
+    Afterwards (L4) nothing of `plan` is left but the mesh and `plan.unit_bytes` and `plan.prefetch_bytes` of the program, layouts of
     resources, and `plan.repeat`.
   }];
   let dependentDialects = ["::windlass::sched::SchedDialect"];

@@ -88,7 +88,7 @@ struct MeshAxis {
 };
 
 struct PlanFile {
-  static constexpr int64_t kVersion = 7;
+  static constexpr int64_t kVersion = 8;
   /// The most bytes of a file; a larger one is not read.
   static constexpr int64_t kMostBytes = int64_t(256) << 20;
 
@@ -103,6 +103,7 @@ struct PlanFile {
   int64_t replicas = 1, accumulationSteps = 1;
   int64_t bucketBytes = 0;
   int64_t prefetchBytes = 0;
+  int64_t unitBytes = 0;
   /// The bytes per device that the user allowed; 0: the device's memory in the cluster.
   int64_t memoryLimit = 0;
   std::map<std::string, PlannedFunction> functions;

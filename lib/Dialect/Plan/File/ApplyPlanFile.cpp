@@ -71,8 +71,9 @@ public:
     mesh = MeshAttr::get(context, axes);
     module->setAttr(kMeshAttr, mesh);
     module->setAttr(kBucketBytesAttr, IntegerAttr::get(IntegerType::get(context, 64), plan.bucketBytes));
-    if (plan.prefetchBytes > 0)
-      module->setAttr(kPrefetchBytesAttr, IntegerAttr::get(IntegerType::get(context, 64), plan.prefetchBytes));
+    for (auto [name, bytes] : {std::pair(kPrefetchBytesAttr, plan.prefetchBytes), {kUnitBytesAttr, plan.unitBytes}})
+      if (bytes > 0)
+        module->setAttr(name, IntegerAttr::get(IntegerType::get(context, 64), bytes));
     if (Error error = applyParameters())
       return error;
     std::set<std::string> known;

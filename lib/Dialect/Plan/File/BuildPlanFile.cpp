@@ -67,7 +67,7 @@ static bool isWhole(Operation &op) {
          });
 }
 
-/// Writes the mesh, the replicas that share the micro-batches, and the limits of buckets.
+/// Writes the mesh, the replicas that share the micro-batches, and the limits of buckets and units.
 static LogicalResult addMesh(PlanFile &plan, ModuleOp module) {
   auto mesh = module->getAttrOfType<MeshAttr>(kMeshAttr);
   auto bucketBytes = module->getAttrOfType<IntegerAttr>(kBucketBytesAttr);
@@ -88,6 +88,8 @@ static LogicalResult addMesh(PlanFile &plan, ModuleOp module) {
   plan.bucketBytes = bucketBytes.getInt();
   if (auto prefetchBytes = module->getAttrOfType<IntegerAttr>(kPrefetchBytesAttr))
     plan.prefetchBytes = prefetchBytes.getInt();
+  if (auto unitBytes = module->getAttrOfType<IntegerAttr>(kUnitBytesAttr))
+    plan.unitBytes = unitBytes.getInt();
   return success();
 }
 

@@ -225,6 +225,7 @@ std::vector<PlanDifference> plan::diffPlans(const PlanFile &before, const PlanFi
   };
   differ.add("", "reserve_bytes", reserveOf(before), reserveOf(after));
   differ.add("", "prefetch_bytes", std::to_string(before.prefetchBytes), std::to_string(after.prefetchBytes));
+  differ.add("", "unit_bytes", std::to_string(before.unitBytes), std::to_string(after.unitBytes));
   // A claim that one of the plans lacks is no difference in what they say.
   if (before.claims && after.claims) {
     differ.begin("claims");

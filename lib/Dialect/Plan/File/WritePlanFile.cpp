@@ -164,6 +164,7 @@ std::string plan::writePlanFile(const PlanFile &plan) {
   writer.add("precision", plan.settings.precision);
   writer.addLines("trainable", plan.settings.trainable);
   writer.close();
+  writer.add("unit_bytes", plan.unitBytes);
   writer.add("version", PlanFile::kVersion);
   writer.close();
   writer.text += '\n';

@@ -75,6 +75,7 @@ struct ApplyRandomPlan : windlass::plan::impl::ApplyRandomPlanBase<ApplyRandomPl
       std::vector<std::string> labels = block.getLabels();
       block.setLabel(labels[random.below(labels.size())]);
     }
+    module->setAttr(kUnitBytesAttr, IntegerAttr::get(IntegerType::get(&getContext(), 64), 1 << random.below(20)));
     return success();
   }
 

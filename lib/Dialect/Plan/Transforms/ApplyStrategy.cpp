@@ -20,6 +20,9 @@ using namespace mlir;
 using namespace windlass;
 using namespace windlass::plan;
 
+/// A unit exceeds a weight by 1 / `kBiasShare` of it: a bias is a smaller share of any matrix with more rows.
+static constexpr int64_t kBiasShare = 8;
+
 namespace {
 
 bool isInput(func::FuncOp function, BlockArgument argument) {
@@ -81,30 +84,46 @@ private:
       return failure();
     if (failed(setCopyLayouts(function)))
       return failure();
-    setPrefetch(function);
+    setUnits(function);
     return success();
   }
 
-  /// Sets the prefetch window to twice the largest weight that operators of repeated blocks gather: while one is used,
-  /// the next of that size may be gathered, and its gradient scattered.
-  void setPrefetch(func::FuncOp microbatch) {
+  /// Sets the size of units, so that the largest sharded weight of a repeated block fits with its bias, and the prefetch
+  /// window, where weights are gathered or gradients scattered for operators, to twice as much for these: while one unit
+  /// is used, the next may be gathered, and its gradients scattered. So units need little more memory than weights.
+  void setUnits(func::FuncOp microbatch) {
+    auto getUnit = [&](ArrayRef<StringRef> copies) {
+      int64_t largest = getLargestShards(microbatch, copies);
+      return largest + largest / kBiasShare;
+    };
+    auto set = [&](StringRef name, int64_t bytes) {
+      if (bytes > 0)
+        module->setAttr(name, IntegerAttr::get(IntegerType::get(context, 64), bytes));
+    };
+    set(kUnitBytesAttr, getUnit({kLayoutAttr, kGradientLayoutAttr, kMasterLayoutAttr}));
+    set(kPrefetchBytesAttr, 2 * getUnit({kLayoutAttr, kGradientLayoutAttr}));
+  }
+
+  /// Returns the bytes of the largest weight, in repeated blocks where there is one in any, of whose copies one of
+  /// `copies` is sharded.
+  int64_t getLargestShards(func::FuncOp microbatch, ArrayRef<StringRef> copies) {
     SymbolTable symbols(module);
     int64_t largest = 0, largestRepeated = 0;
     for (auto read : microbatch.getOps<train::ReadOp>()) {
       auto parameter = symbols.lookup<train::ParameterOp>(read.getParameter());
       LayoutAttr used = getLayout(read.getResult());
-      auto differs = [&](LayoutAttr kept) { return kept && !haveSameParts(dropUnreduced(kept), used, mesh); };
-      if (!parameter || (!differs(parameter->getAttrOfType<LayoutAttr>(kLayoutAttr)) &&
-                         !differs(parameter->getAttrOfType<LayoutAttr>(kGradientLayoutAttr))))
+      auto isSharded = [&](StringRef copy) {
+        auto kept = parameter->getAttrOfType<LayoutAttr>(copy);
+        return kept && !haveSameParts(dropUnreduced(kept), used, mesh);
+      };
+      if (!parameter || llvm::none_of(copies, isSharded))
         continue;
       int64_t bytes = getTensorBytes(used.getLocalType(parameter.getTensorType(), mesh));
       largest = std::max(largest, bytes);
       if (llvm::any_of(read->getUsers(), [](Operation *user) { return user->hasAttr(kRepeatAttr); }))
         largestRepeated = std::max(largestRepeated, bytes);
     }
-    int64_t window = 2 * (largestRepeated > 0 ? largestRepeated : largest);
-    if (window > 0)
-      module->setAttr(kPrefetchBytesAttr, IntegerAttr::get(IntegerType::get(context, 64), window));
+    return largestRepeated > 0 ? largestRepeated : largest;
   }
 
   LogicalResult planFunction(func::FuncOp function) {
@@ -519,6 +538,7 @@ ParameterLayouts plan::getCopies(const StrategyChoice &choice, StringAttr symbol
 
 LogicalResult plan::applyStrategy(ModuleOp module, const StrategyChoice &choice, int64_t bucketBytes) {
   module->removeAttr(kPrefetchBytesAttr);
+  module->removeAttr(kUnitBytesAttr);
   module->setAttr(kBucketBytesAttr, IntegerAttr::get(IntegerType::get(module.getContext(), 64), bucketBytes));
   return StrategyApplier(module, choice).run();
 }

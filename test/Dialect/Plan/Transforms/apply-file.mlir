@@ -10,8 +10,8 @@
 // RUN: sed 's/"fc1"/"fc7"/' %S/Inputs/mlp-plan.json > %t.json
 // RUN: not windlass-opt %S/Inputs/mlp.mlir --plan-apply-file=file=%t.json -o /dev/null 2>&1 | FileCheck %s --check-prefix=OPERATOR
 // OPERATOR: error: operator 'fc1' of @microbatch is not in the plan
-// RUN: sed 's/"version": 7/"version": 6/' %S/Inputs/mlp-plan.json > %t.json
+// RUN: sed 's/"version": 8/"version": 7/' %S/Inputs/mlp-plan.json > %t.json
 // RUN: not windlass-opt %S/Inputs/mlp.mlir --plan-apply-file=file=%t.json -o /dev/null 2>&1 | FileCheck %s --check-prefix=VERSION
-// VERSION: error: version is 6, of an older windlass, but this one reads version 7: plan again with this one
+// VERSION: error: version is 7, of an older windlass, but this one reads version 8: plan again with this one
 // RUN: not windlass-opt %S/Inputs/mlp.mlir --plan-apply-file=file=%t.none -o /dev/null 2>&1 | FileCheck %s --check-prefix=NONE
 // NONE: error: {{.*}}none

@@ -26,6 +26,9 @@ constexpr int64_t kBucketBytes = 25 << 20, kLeastBucketBytes = 1 << 20, kMostBuc
 /// On the module: an IntegerAttr (i64), the bytes of weights that may be gathered ahead of their use, summed over all
 /// that are in flight.
 constexpr char kPrefetchBytesAttr[] = "plan.prefetch_bytes";
+/// On the module: an IntegerAttr (i64), the most bytes of whole weights that one command gathers together, and of
+/// gradients that one command scatters.
+constexpr char kUnitBytesAttr[] = "plan.unit_bytes";
 /// On an op: a StrategyAttr.
 constexpr char kStrategyAttr[] = "plan.strategy";
 /// On an op: an ArrayAttr of LayoutAttr, one per result.

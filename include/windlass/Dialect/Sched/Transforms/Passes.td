@@ -24,6 +24,20 @@ def FuseElementwise : Pass<"sched-fuse-elementwise", "::windlass::sched::Program
                            "::mlir::arith::ArithDialect"];
 }
 
+def JoinCollectives : Pass<"sched-join-collectives", "::windlass::sched::ProgramOp"> {
+  let summary = "Makes units of the gathers of weights, and of the scatters of gradients, that follow each other";
+  let description = [{
+    Afterwards one `sched.all_gather` gathers the weights that operators read next to each other, where the first of them
+    was gathered, and one `sched.reduce_scatter` scatters the gradients that are made next to each other, where the last
+    of them was; one `sched.all_gather` of an update gathers the weights that it makes next to each other. A unit has at
+    most 64 values along one dim over the same axes, and at most `plan.unit_bytes` bytes of whole weights or gradients;
+    those that are read or written where they stand between functions may be as many as a bucket of named strategies
+    has. Outside of updates a unit stays within an instance of a repeated block, so that instances stay equal. Left
+    alone are values that are no weights, weights that need a copy to put their blocks in order before operators read
+    them, results that anything else reads, and everything where that attribute is 0 or missing.
+  }];
+}
+
 def OverlapCollectives : Pass<"sched-overlap-collectives", "::windlass::sched::ProgramOp"> {
   let summary = "Begins reductions and gathers of weights early, and adds scattered gradients after later scatters begin";
   let description = [{
@@ -31,11 +45,11 @@ def OverlapCollectives : Pass<"sched-overlap-collectives", "::windlass::sched::P
     kernels add up: work that stood between, such as the gradient of a weight, then overlaps with the reduction. A
     gather of a weight stands as early as the bytes of all weights that are gathered and not yet used stay within
     `plan.prefetch_bytes`, so that it runs beside the operators before its use; without that attribute or with 0 it
-    stays where it is used. A gather that needs a copy to put its blocks in order stays too. The result of a scatter in
-    `@backward` is added to its gradient behind the start of the first later scatter with which `plan.prefetch_bytes`
-    bytes or more have begun since; where there is none, at the end. Without that attribute or with 0 the result is
-    added where it is scattered. Operations that move take the `plan.repeat` of their new place. The attribute is
-    dropped.
+    stays where it is used. A gather that needs a copy to put its blocks in order stays too. The results of a scatter in
+    `@backward` are added to their gradients behind the start of the first later scatter with which as many bytes or
+    more have begun since as `plan.prefetch_bytes` exceeds `plan.unit_bytes`, so that a unit of gradients may be made
+    meanwhile; where there is none, at the end. Without `plan.prefetch_bytes` or with 0 they are added where they are
+    scattered. Operations that move take the `plan.repeat` of their new place. Both attributes are dropped.
   }];
 }
 
