@@ -93,7 +93,8 @@ LogicalResult Compilation::makePlan(const PlanChoice &choice, std::unique_ptr<Pa
     return failure();
   if (mayRecompute) {
     FittedSchedule fit;
-    if (failed(fitMemory(*module, choice, purpose, /*wantsLeast=*/true, /*expectedExcess=*/0, fit)))
+    if (failed(fitMemory(*module, choice, Purpose::trial, /*wantsLeast=*/true, /*expectedExcess=*/0, fit)) ||
+        failed(fitUnits(*module, choice, purpose, fit)))
       return failure();
     fit.apply(*module);
     scheduled = std::move(fit.schedule);

@@ -28,9 +28,17 @@ std::unique_ptr<Pass> windlass::createStrategyPass(const PlanChoice &choice) {
   return plan::createApplyStrategy(options);
 }
 
+/// Lets weights be gathered where they are used, each by itself.
+static void dropPrefetch(ModuleOp planned) {
+  planned->removeAttr(plan::kPrefetchBytesAttr);
+  planned->removeAttr(plan::kUnitBytesAttr);
+}
+
 void FittedSchedule::apply(ModuleOp planned) const {
   if (schedule.hasDroppedPrefetch)
-    planned->removeAttr(plan::kPrefetchBytesAttr);
+    dropPrefetch(planned);
+  if (unitBytes > 0)
+    planned->setAttr(plan::kUnitBytesAttr, IntegerAttr::get(IntegerType::get(planned.getContext(), 64), unitBytes));
   plan::RecomputeSteps(planned).apply(planned, steps);
 }
 
@@ -202,9 +210,9 @@ LogicalResult Fitting::run(bool wantsLeast, int64_t expectedExcess) {
     StepFitting steps(OwningOpRef<ModuleOp>(planned.clone()), choice, /*hasDroppedPrefetch=*/false, missing, fit);
     return mayTry(steps) ? steps.run() : success();
   }
-  // Second, the plan without weights that are gathered ahead: then operators wait for their weights.
+  // Second, the plan without weights that are gathered ahead or together: then operators wait for their weights.
   OwningOpRef<ModuleOp> copy(planned.clone());
-  copy.get()->removeAttr(plan::kPrefetchBytesAttr);
+  dropPrefetch(*copy);
   StepFitting without(std::move(copy), choice, /*hasDroppedPrefetch=*/true, missing, fit);
   if (!isSureToExceed && failed(without.tryNone()))
     return failure();

@@ -18,18 +18,26 @@ struct FittedSchedule {
   Schedule schedule;
   /// The bytes by which the unchanged plan exceeds the limit; negative where it is below.
   int64_t excessBytes = 0;
+  /// The size of units, where it is larger than that of the unchanged plan; else 0.
+  int64_t unitBytes = 0;
   /// Applies to an L3 module the changes that were found to fit.
   void apply(mlir::ModuleOp planned) const;
 };
 
 /// Schedules a copy of an L3 module so that it fits into the memory limit of `choice`: unchanged; or without gathering
-/// weights ahead, which costs no arithmetic, or with few steps of recompute, whichever of the two has the shorter step
-/// when it is simulated (where collectives do not overlap with operators, the former if it fits); or with both. A
-/// schedule that fits is verified where `purpose` is a program. Where none fits, `fit` has one that exceeds the limit;
-/// with `wantsLeast` all ways are tried, and it is the smallest of them. The unchanged plan is expected to exceed the
-/// limit by `expectedExcess` bytes: where they are many, it is not tried.
+/// weights ahead and without units, which costs no arithmetic, or with few steps of recompute, whichever of the two has
+/// the shorter step when it is simulated (where collectives do not overlap with operators, the former if it fits); or
+/// with both. A schedule that fits is verified where `purpose` is a program. Where none fits, `fit` has one that
+/// exceeds the limit; with `wantsLeast` all ways are tried, and it is the smallest of them. The unchanged plan is
+/// expected to exceed the limit by `expectedExcess` bytes: where they are many, it is not tried.
 mlir::LogicalResult fitMemory(mlir::ModuleOp planned, const PlanChoice &choice, Purpose purpose, bool wantsLeast,
                               int64_t expectedExcess, FittedSchedule &fit);
+
+/// Gives a schedule in `fit` that fits larger units of weights and gradients, as long as it then still fits and its
+/// step becomes shorter when it is simulated: large units save latency, small ones leave less to wait for. Where
+/// collectives do not overlap with operators, units stay as they are. A schedule that fits is verified where `purpose`
+/// is a program.
+mlir::LogicalResult fitUnits(mlir::ModuleOp planned, const PlanChoice &choice, Purpose purpose, FittedSchedule &fit);
 
 /// Returns whether the named strategy of `choice` fits, as a trial on a copy of an L2 module; reports no errors.
 bool tryStrategy(mlir::ModuleOp unplanned, const PlanChoice &choice, FittedSchedule &fit);

@@ -254,6 +254,8 @@ FailureOr<FoundPlan> windlass::searchPlan(ModuleOp module, const PlanChoice &cho
       return failForMemory(module, named, best.schedule);
     chosen = planner::readChoice(*found.planned);
   }
+  if (failed(fitUnits(*found.planned, choice, Purpose::trial, best)))
+    return failure();
   best.apply(*found.planned);
   if (failed(plan::checkPins(*found.planned, choice.pins)))
     return failure();
