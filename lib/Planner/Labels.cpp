@@ -234,7 +234,7 @@ int64_t Labels::getInnerCost(Operation *op, const train::OpFactors &own, const O
       most = std::max(most, hasFactor ? bytes / std::max<int64_t>(1, factor.size / mesh.sizeOf(axes.front().getValue()))
                                       : bytes);
     }
-    return 3 * 2 * reshards.getGatherCost(axes, static_cast<double>(most));
+    return 3 * 2 * reshards.getGatherCost(axes, most, /*unitBytes=*/0);
   }
   return 0;
 }

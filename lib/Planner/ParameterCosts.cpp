@@ -48,8 +48,8 @@ ParameterTimes ParameterCosts::getTimes(const ParameterLabel &label) const {
     return times;
   SmallVector<StringAttr> dataAxes = mesh.getDataAxes();
   int64_t gradientBytes = getBytes(label.read, traits.type), weightBytes = getBytes(label.read, traits.computeType);
-  int64_t gradient = reshards.getGatherCost(dataAxes, static_cast<double>(gradientBytes)),
-          weight = reshards.getGatherCost(dataAxes, static_cast<double>(weightBytes));
+  int64_t gradient = reshards.getGatherCost(dataAxes, gradientBytes, counts.unitBytes),
+          weight = reshards.getGatherCost(dataAxes, weightBytes, counts.unitBytes);
   times.exposed = toCost(1, costs.getPicoseconds(getUpdateWork(label.copies.master)));
   // The gradient of the last micro-batch is brought to the layout of the master; those before it are brought to the
   // layout in which the gradient is sharded.

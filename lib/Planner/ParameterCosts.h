@@ -49,6 +49,8 @@ struct StepCounts {
   int64_t bucketBytes = 0;
   /// The most bytes that any collective of parameters or gradients takes together.
   int64_t mostBytes = 0;
+  /// The bytes of weights that one all-gather takes together, and of gradients that one reduce-scatter does.
+  int64_t unitBytes = 0;
 };
 
 /// The time of a step's update of a parameter and of the collectives of its copies, in nanoseconds.

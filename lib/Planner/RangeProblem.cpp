@@ -36,17 +36,31 @@ static int64_t getBucketBytes(const Groups &groups, const CostModel &costs) {
   return bytes;
 }
 
+/// Returns the bytes of weights whose rate a gather is priced at: those that a block reads, or the model where there
+/// are no blocks, share units. As large as the largest of them is a unit where the search does not choose its size.
+static int64_t getUnitBytes(const Groups &groups, const CostModel &costs) {
+  int64_t largest[2] = {}, all[2] = {};
+  for (const ParameterGroup &group : groups.getParameters()) {
+    bool isRepeated = group.parameters.size() > 1;
+    int64_t bytes = getTensorBytes(group.getType());
+    largest[isRepeated] = std::max(largest[isRepeated], bytes);
+    all[isRepeated] += bytes;
+  }
+  bool hasBlocks = all[true] > 0;
+  return costs.overlapsCollectives() ? all[hasBlocks] : largest[hasBlocks];
+}
+
 RangeProblem::RangeProblem(const Groups &groups, const RecomputeClasses &recompute, const CostModel &costs,
                            const plan::StrategyChoice &choice, const RangeSetting &setting)
     : groups(groups), recompute(recompute), costs(costs), base(choice), reshards(base.mesh, costs),
       labels(groups, reshards, costs, base.pins, setting.threads), builder(setting, reshards),
       nodes(groups, labels, base) {
-  int64_t bucketBytes = getBucketBytes(groups, costs), allBytes = 0;
+  int64_t bucketBytes = getBucketBytes(groups, costs), unitBytes = getUnitBytes(groups, costs), allBytes = 0;
   for (const ParameterGroup &group : groups.getParameters())
     allBytes += static_cast<int64_t>(group.parameters.size()) * getTensorBytes(group.getType());
   for (const ParameterGroup &group : groups.getParameters())
     parameterCosts.emplace_back(getTraits(group), reshards, costs,
-                                StepCounts{setting.accumulationSteps, bucketBytes, allBytes});
+                                StepCounts{setting.accumulationSteps, bucketBytes, allBytes, unitBytes});
 }
 
 search::Problem RangeProblem::build(int parts) {

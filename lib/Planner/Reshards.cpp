@@ -101,6 +101,11 @@ int64_t Reshards::getReduceCost(ArrayRef<StringAttr> axes, int64_t bytes, int64_
   return std::llround(share * static_cast<double>(getCost("all_reduce", axes, bucket)));
 }
 
-int64_t Reshards::getGatherCost(ArrayRef<StringAttr> axes, double bytes) const {
-  return getCost("all_gather", axes, bytes);
+int64_t Reshards::getGatherCost(ArrayRef<StringAttr> axes, int64_t bytes, int64_t unitBytes) const {
+  int64_t alone = getCost("all_gather", axes, static_cast<double>(bytes));
+  if (bytes >= unitBytes)
+    return alone;
+  auto unit = static_cast<double>(unitBytes);
+  double share = static_cast<double>(bytes) / unit;
+  return std::min<int64_t>(alone, std::llround(share * static_cast<double>(getCost("all_gather", axes, unit))));
 }

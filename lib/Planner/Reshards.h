@@ -26,8 +26,9 @@ public:
   /// `bucketBytes`: they take their part of what a full one takes.
   int64_t getReduceCost(llvm::ArrayRef<mlir::StringAttr> axes, int64_t bytes, int64_t bucketBytes) const;
   /// Returns the time of an all-gather over axes that leaves `bytes` on each rank, or of a reduce-scatter of `bytes`;
-  /// an all-reduce is both.
-  int64_t getGatherCost(llvm::ArrayRef<mlir::StringAttr> axes, double bytes) const;
+  /// an all-reduce is both. Small ones share a unit of `unitBytes`: they take their part of what a full one takes, but
+  /// never more than alone.
+  int64_t getGatherCost(llvm::ArrayRef<mlir::StringAttr> axes, int64_t bytes, int64_t unitBytes) const;
 
   plan::MeshAttr getMesh() const { return mesh; }
 

@@ -113,6 +113,20 @@ TEST_F(ParameterCostsTest, TimesWithShards) {
                           Pair(WindowKind::lastBackward, gradient + weight)));
 }
 
+TEST_F(ParameterCostsTest, SmallWeightsShareUnits) {
+  // The gradient takes half of what a unit of 384 bytes takes, and the weight a quarter.
+  auto getTimes = [&](int64_t unitBytes) {
+    return ParameterCosts(traits, *reshards, devices.costs, {/*accumulationSteps=*/4, 768, /*mostBytes=*/0, unitBytes})
+        .getTimes(makeLabel(kAll));
+  };
+  const int64_t unit = 3000 + 288, gradient = unit / 2, weight = unit / 4;
+  EXPECT_THAT(getTimes(384).collectives,
+              ElementsAre(Pair(WindowKind::forward, 4 * weight), Pair(WindowKind::backward, 3 * (gradient + weight)),
+                          Pair(WindowKind::lastBackward, gradient + weight)));
+  // A weight that fills a unit is gathered alone.
+  EXPECT_EQ(getTimes(96).collectives, getTimes(0).collectives);
+}
+
 TEST_F(ParameterCostsTest, FrozenWeightsTakeNoTime) {
   traits.isTrainable = false;
   ParameterTimes times = makeCosts().getTimes(makeLabel(kWhole));
