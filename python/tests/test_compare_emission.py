@@ -158,7 +158,7 @@ class FormTest(unittest.TestCase):
         commands = self.commands(step, table)
         self.assertEqual(self.commands(step.replace('g0', 'g7'), table.replace('g0', 'g7')), commands)
         self.assertNotEqual(self.commands(step, table.replace('{0, 512}', '{0, 576}')), commands)
-        self.assertNotEqual(self.commands(step, table.replace('{4,', '{5,', 1)), commands)
+        self.assertNotEqual(self.commands(step, table.replace('{4, {0, 448}}', '{5, {0, 448}}')), commands)
 
     def test_text_of_no_known_form(self):
         self.assertIsNone(self.commands('int main() {}'))
