@@ -90,6 +90,8 @@ EDITS = {
     'a cluster of 100,000 devices': (lambda plan: plan['cluster']['hosts'][0].update(devices=100000), ('devices',)),
     'buckets of nothing': (lambda plan: plan.update(bucket_bytes=0), ('bucket_bytes',)),
     'buckets below nothing': (lambda plan: plan.update(bucket_bytes=-1), ('bucket_bytes',)),
+    'units below nothing': (lambda plan: plan.update(unit_bytes=-1), ('unit_bytes',)),
+    'no size of units': (lambda plan: plan.pop('unit_bytes'), ('unit_bytes',)),
     'a pin that is none': (settings(pins=['nonsense']), ('nonsense',)),
     'a pin that the plan contradicts': (settings(pins=[f'{MATMUL}=whole']), (MATMUL,)),
     '100,000 pins': (settings(pins=[f'{i}=whole' for i in range(100000)]), ('matches nothing',)),

@@ -88,9 +88,10 @@ private:
     return success();
   }
 
-  /// Sets the size of units, so that the largest sharded weight of a repeated block fits with its bias, and the prefetch
-  /// window, where weights are gathered or gradients scattered for operators, to twice as much for these: while one unit
-  /// is used, the next may be gathered, and its gradients scattered. So units need little more memory than weights.
+  /// Sets the size of units, so that the largest sharded weight of a repeated block fits with its bias, and the
+  /// prefetch window, where weights are gathered or gradients scattered for operators, to twice as much for these:
+  /// while one unit is used, the next may be gathered, and its gradients scattered. So units need little more memory
+  /// than weights.
   void setUnits(func::FuncOp microbatch) {
     auto getUnit = [&](ArrayRef<StringRef> copies) {
       int64_t largest = getLargestShards(microbatch, copies);
