@@ -138,7 +138,8 @@ Label BufferContents::getWritten(const sched::Extent &extent) const {
     return {};
   Label label = labelOf(first->writer);
   // A unit's results are what it moves.
-  if (auto collective = dyn_cast<sched::LaunchCollectiveOp>(first->writer); collective && collective.getIns().size() > 1)
+  if (auto collective = dyn_cast<sched::LaunchCollectiveOp>(first->writer);
+      collective && collective.getIns().size() > 1)
     label = labels.lookup(&collective.getInsMutable()[first->result]);
   else if (isOneResult && first->result > 0)
     label = "result " + Label::ofNumber(first->result) + " of " + label;
