@@ -1,0 +1,30 @@
+// What a pipeline's schedule is searched for. Plain C++, no IR.
+#ifndef WINDLASS_SCHEDULE_SCHEDULEPROBLEM_H
+#define WINDLASS_SCHEDULE_SCHEDULEPROBLEM_H
+
+#include "windlass/Schedule/PipelineTiming.h"
+
+namespace windlass::schedule {
+
+/// What a schedule is searched for. Each chunk runs its micro-batches in order, in forwards as in backwards.
+struct ScheduleProblem {
+  Placement placement;
+  /// The micro-batches of each chain.
+  int64_t microBatches = 1;
+  /// Whether a backward is an input gradient and a weight gradient, with other actions between them where that helps.
+  bool isSplit = false;
+  PipelineTimes times;
+  /// The most activations that each position may keep, one for each micro-batch of a chunk; none: any number.
+  std::vector<int64_t> caps;
+};
+
+/// The most forwards and backwards, or parts of these, of a problem that is searched.
+constexpr int64_t kMaxSearchedActions = int64_t(1) << 18;
+
+/// Fails where the placement or the times are none, the number of caps is not that of positions, a cap leaves no room
+/// for one micro-batch of all chunks of a chain on its position, or there are too many actions.
+llvm::Error checkProblem(const ScheduleProblem &problem);
+
+} // namespace windlass::schedule
+
+#endif
