@@ -29,6 +29,9 @@ public:
           return llvm::createStringError("position " + Twine(position) + " runs " + getName(action.kind) +
                                          " of chunk " + Twine(action.chunk) +
                                          ", where only computation of its own chunks is expected");
+    next.resize(positions.size());
+    for (size_t position = 0; position < positions.size(); ++position)
+      refresh(position);
     while (std::optional<Event> event = findNext())
       happen(*event);
     for (size_t position = 0; position < positions.size(); ++position)
@@ -130,16 +133,23 @@ private:
       if (event && (!first || event->getOrder() < first->getOrder()))
         first = event;
     };
-    for (size_t position = 0; position < positions.size(); ++position)
-      consider(findNext(position));
+    for (const std::optional<Event> &event : next)
+      consider(event);
     if (!gradients.empty())
       consider(Event{gradients.begin()->first, std::nullopt, gradients.begin()->second});
     return first;
   }
 
   void happen(const Event &event) {
-    if (event.position)
-      return compute(*event.position, event.time);
+    if (event.position) {
+      std::optional<Value> made = compute(*event.position, event.time);
+      refresh(*event.position);
+      // Its reader may have waited for it.
+      if (made)
+        if (std::optional<int64_t> reader = getReader(*made))
+          refresh(placement.positionOf[*reader]);
+      return;
+    }
     int64_t reader = *getReader(event.value), chunk = event.value.chunk;
     activations.erase(event.value);
     if (event.value.isGradient)
@@ -147,16 +157,20 @@ private:
     add(placement.positionOf[chunk], ActionKind::Send, chunk, event.value.microBatch, reader);
     add(placement.positionOf[reader], ActionKind::Receive, reader, event.value.microBatch, chunk);
     present[event.value] = event.time;
+    refresh(placement.positionOf[reader]);
   }
 
-  void compute(int64_t position, int64_t begin) {
+  void refresh(int64_t position) { next[position] = findNext(position); }
+
+  /// Runs the next action of a position; returns what another one may read.
+  std::optional<Value> compute(int64_t position, int64_t begin) {
     const Action &action = *getCurrent(position);
     add(position, action.kind, action.chunk, action.microBatch, -1);
     int64_t end = begin + getDuration(action.kind);
     free[position] = end;
     ++current[position];
     if (action.kind != ActionKind::Forward && !makesInputGradient(action.kind))
-      return;
+      return std::nullopt;
     Value made = {action.chunk, action.microBatch, action.kind != ActionKind::Forward};
     if (!getReader(made))
       present[made] = end;
@@ -164,6 +178,7 @@ private:
       gradients.insert({end, made});
     else
       activations[made] = end;
+    return made;
   }
 
   void add(int64_t position, ActionKind kind, int64_t chunk, int64_t microBatch, int64_t peerChunk) {
@@ -176,6 +191,8 @@ private:
 
   const Placement &placement;
   const std::vector<Schedule> &positions;
+  /// The next event of each position as it stands.
+  std::vector<std::optional<Event>> next;
   /// The number of each position's next action, and when its last one ends.
   std::vector<size_t> current;
   std::vector<int64_t> free;

@@ -36,6 +36,16 @@ Priority makePriority(const Jobs &jobs, const PriorityRule &rule);
 /// the others hold. Needs caps that leave room for one micro-batch.
 Orders scheduleList(const Jobs &jobs, const Priority &priority);
 
+/// Schedules all jobs in the order of their keys, as far as that delays no other job of a position by more than it
+/// takes: an active schedule (Giffler and Thompson, 1960). With the begins of an active schedule as keys, it is that
+/// schedule again. Deadlocks as little.
+Orders scheduleByKeys(const Jobs &jobs, llvm::ArrayRef<int64_t> keys);
+
+/// Schedules rounds of micro-batches, of the sizes `rounds`: a position runs all micro-batches of a round of one chunk
+/// before those of the next chunk, and then the next round, in forwards as, from the last chunk on, in backwards;
+/// backwards first. Returns nothing where that order and the caps make a position wait for ever.
+std::optional<Orders> scheduleRounds(const Jobs &jobs, llvm::ArrayRef<int64_t> rounds);
+
 } // namespace windlass::schedule
 
 #endif

@@ -20,6 +20,7 @@ void ListState::place(const Jobs &jobs, int64_t aClass, int64_t begin) {
   Job job = jobs.getJob(aClass, next[aClass]++);
   int64_t position = jobs.positions[aClass];
   ends[job] = clocks[position] = begin + jobs.lengths[aClass];
+  ++counts[position][aClass % jobs.kinds];
   live[position] += jobs.getTaken(job) - jobs.getFreed(job);
 }
 

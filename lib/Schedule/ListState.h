@@ -4,6 +4,8 @@
 
 #include "Jobs.h"
 
+#include <array>
+
 namespace windlass::schedule {
 
 /// What is scheduled so far: of each class, the first jobs.
@@ -13,7 +15,7 @@ public:
 
   explicit ListState(const Jobs &jobs)
       : next(jobs.countClasses(), 0), ends(jobs.countJobs(), kUnknown), clocks(jobs.countPositions(), 0),
-        live(jobs.countPositions(), 0) {}
+        live(jobs.countPositions(), 0), counts(jobs.countPositions()) {}
 
   /// Returns when the next job of a class can begin; `kNever` where there is none, where that is not known yet, or
   /// where the position has no room for it.
@@ -25,6 +27,8 @@ public:
   std::vector<int64_t> next, ends;
   /// When each position's last job ends, and how many activations it keeps.
   std::vector<int64_t> clocks, live;
+  /// The number of each position's jobs of each kind that are scheduled.
+  std::vector<std::array<int64_t, 3>> counts;
 
 private:
   bool admits(const Jobs &jobs, int64_t position, int64_t admitted) const;
