@@ -133,6 +133,8 @@ class LimitTest(Case):
         while said := plan('--memory-limit', self.needs(said) - 1):
             ways.append((said['dropped_prefetch'], said['recompute']['flops'] > 0))
             self.assertGreaterEqual(said['predicted_seconds'], free['predicted_seconds'])
+        # Units that are smaller cost no arithmetic.
+        ways = ways[next(i for i, way in enumerate(ways) if way != (False, False)):]
         self.assertEqual(ways[0], (False, True))
         self.assertEqual(ways[-1], (True, True))
 

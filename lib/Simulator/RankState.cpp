@@ -125,6 +125,9 @@ void RankState::addKey(std::vector<int64_t> &key, int64_t now) const {
     key.push_back(completion.done);
     // Ends before that of the calls in front change nothing.
     key.push_back(std::max(completion.end, end) - now);
+    // How long what has ended took, which differs where it shared a link.
+    key.push_back(static_cast<int64_t>(completion.busy.size()));
+    key.insert(key.end(), completion.busy.begin(), completion.busy.end());
   }
   for (auto [event, its] : llvm::enumerate(reached)) {
     int64_t counter = table.recordsCounter(static_cast<int64_t>(event));
