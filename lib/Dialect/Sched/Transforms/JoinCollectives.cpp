@@ -73,20 +73,25 @@ Operation *replace(ArrayRef<Operation *> ops, Operation *place) {
   return unit;
 }
 
-/// Joins gathers of weights where the first of them stands.
+/// Joins gathers of weights where the one that is used first stands. Of the others, which may stand before it, views of
+/// results follow; nothing else reads these before.
 void joinGathers(ArrayRef<Gather> gathers) {
-  SmallVector<Operation *> ops;
+  SmallVector<Operation *> ops, views;
   AllGatherOp first = gathers.front().op;
   for (const Gather &gather : gathers) {
-    for (Operation *op : gather.chain) {
-      if (op == gather.op)
-        break; // the views behind it stay
-      if (gather.op != first)
-        op->moveBefore(first);
-    }
+    auto own = llvm::find(gather.chain, AllGatherOp(gather.op).getOperation());
+    if (gather.op != first)
+      for (Operation *source : llvm::make_range(gather.chain.begin(), own))
+        source->moveBefore(first);
+    views.append(own + 1, gather.chain.end());
     ops.push_back(gather.op);
   }
-  replace(ops, first);
+  Operation *place = replace(ops, first);
+  for (Operation *view : views)
+    if (view->isBeforeInBlock(place)) {
+      view->moveAfter(place);
+      place = view;
+    }
 }
 
 /// Joins collectives where the last of them stands; what is done with their results follows. Those of an update are in

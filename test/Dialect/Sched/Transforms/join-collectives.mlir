@@ -49,6 +49,39 @@ sched.program @program on <[<"data", 2>]> attributes {plan.unit_bytes = 128 : i6
 
 // -----
 
+// A gather that stands before the one that is used first moves behind, and so does the view of its result.
+#rows = #plan.layout<[<[<4, ["data"]>]>, <[<4>]>]>
+#part = #plan.layout<[<[<4, ["data"]>]>]>
+#whole = #plan.layout<[<[<4>]>, <[<4>]>]>
+module {
+sched.program @program on <[<"data", 2>]> attributes {plan.unit_bytes = 128 : i64} {
+  sched.resource parameter @a : tensor<2x4xf32> of tensor<4x4xf32> #rows
+  sched.resource parameter @bias : tensor<2xf32> of tensor<4xf32> #part
+  sched.resource value @x : tensor<4x4xf32> of tensor<4x4xf32> #whole
+
+  // CHECK-LABEL: func.func @forward
+  // CHECK: %[[UNIT:.*]]:2 = sched.all_gather
+  // CHECK-NEXT: %[[BIAS:.*]] = train.reshape %[[UNIT]]#1 : tensor<4x1xf32> -> tensor<4xf32>
+  // CHECK-NEXT: train.matmul %{{.*}}, %[[UNIT]]#0
+  // CHECK-NEXT: train.broadcast %[[BIAS]]
+  func.func @forward() -> tensor<4x4xf32> attributes {sched.step = #sched.step<forward, chunk 0>} {
+    %x = sched.load @x : tensor<4x4xf32>
+    %biasp = sched.load @bias : tensor<2xf32>
+    %flat = train.reshape %biasp : tensor<2xf32> -> tensor<2x1xf32>
+    %bias = sched.all_gather %flat dim 0 over ["data"] : tensor<2x1xf32> -> tensor<4x1xf32>
+    %row = train.reshape %bias : tensor<4x1xf32> -> tensor<4xf32>
+    %ap = sched.load @a : tensor<2x4xf32>
+    %a = sched.all_gather %ap dim 0 over ["data"] : tensor<2x4xf32> -> tensor<4x4xf32>
+    %y = train.matmul %x, %a batch [] x [] contract [1] x [0] : tensor<4x4xf32>, tensor<4x4xf32> -> tensor<4x4xf32>
+    %z = train.broadcast %row dims [1] : tensor<4xf32> -> tensor<4x4xf32>
+    %sum = train.add %y, %z : tensor<4x4xf32>
+    return %sum : tensor<4x4xf32>
+  }
+}
+}
+
+// -----
+
 // Left alone: weights of two instances of a block, one whose blocks a copy puts in order, one over other axes, a value
 // that is no weight, and one that the function changes.
 #rows = #plan.layout<[<[<4, ["data"]>]>, <[<4>]>]>
