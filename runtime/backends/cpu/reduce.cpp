@@ -196,7 +196,10 @@ status square_sum_list(stream &s, const view &out, const squared_gradients &grad
                   [sum = out.as<float>(), gradients, accumulate, threads = s.threads()]() -> status {
                     for (std::int32_t i = 0; i < gradients.count; ++i) {
                       const squared_gradients::gradient &g = gradients.of[i];
-                      const view elements = dense_view(nullptr, element_type::f32, {g.elements});
+                      view elements; // in place, because a step allocates nothing
+                      elements.rank = 1;
+                      elements.sizes[0] = g.elements;
+                      elements.strides[0] = 1;
                       reduce_all<squares_of>(*sum, g.data, sequence(elements, 0, 1), accumulate || i > 0, threads);
                     }
                     return {};
