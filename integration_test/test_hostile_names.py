@@ -58,7 +58,7 @@ class HostileNamesTest(common.Case):
             for file in (self.folder / 'predicted.json', run / 'traces' / 'rank_00001.json'))
         self.assertEqual([(thread, kernel, name) for thread, _, kernel, name in measured], [(thread, kernel, name) for thread, _, kernel, name in predicted])
         operators = {name for _, _, _, name in measured if name}
-        for piece in ('$(touch owned)', '"); system("touch owned"); ("', '<script>'):
+        for piece in ('$(touch owned)', '*/', '"); system("touch owned"); ("', '<script>'):
             self.assertTrue([each for each in operators if piece in each], piece)
         self.assertTrue([each for each in operators if each.endswith('xxx...')])
         self.assertLess(max(len(each.encode()) for each in operators), 1024)
