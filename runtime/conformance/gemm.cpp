@@ -12,6 +12,10 @@
 #include <random>
 #include <vector>
 
+#if defined(_OPENMP)
+#include <omp.h>
+#endif
+
 namespace windlass::rt::cpu {
 namespace {
 
@@ -86,6 +90,16 @@ TEST(Gemm, Avx512) {
     GTEST_SKIP() << "the processor has no AVX-512, or is not to use it";
   check_all(avx512::multiply);
 }
+
+#if defined(_OPENMP)
+TEST(Gemm, OpenBlasLeavesTheTeamAsItIs) {
+  const int before = omp_get_max_threads();
+  omp_set_num_threads(3);
+  ASSERT_TRUE(openblas::load().is_ok()) << openblas::load().message();
+  EXPECT_EQ(omp_get_max_threads(), 3);
+  omp_set_num_threads(before);
+}
+#endif
 
 TEST(Gemm, OpenBlas) {
   ASSERT_TRUE(openblas::load().is_ok()) << openblas::load().message();

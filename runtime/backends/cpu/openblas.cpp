@@ -87,8 +87,16 @@ library open_library() {
                      .as(diagnostic::backend);
     return lib;
   }
-  if (const auto set_threads = reinterpret_cast<void (*)(int)>(dlsym(handle, "openblas_set_num_threads")))
+  if (const auto set_threads = reinterpret_cast<void (*)(int)>(dlsym(handle, "openblas_set_num_threads"))) {
+#if defined(_OPENMP)
+    // The build that uses OpenMP sets the size of the calling thread's team with its own.
+    const int team = omp_get_max_threads();
     set_threads(1);
+    omp_set_num_threads(team);
+#else
+    set_threads(1);
+#endif
+  }
   lib.set_team = reinterpret_cast<void (*)(int)>(dlsym(handle, "omp_set_num_threads"));
   if (const auto name = reinterpret_cast<char *(*)()>(dlsym(handle, "openblas_get_corename")))
     lib.core_name = name();
