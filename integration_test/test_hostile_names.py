@@ -11,7 +11,7 @@ import common
 from windlass_models import files, safetensors_file
 
 # Quotes, ends and beginnings of comments, line ends, shell and CMake expansions, trigraphs, formats, markup, paths.
-PIECES = ('"', "'", '\n', '\r\n', '*/', '/*', '//', '$(touch owned)', '`touch owned`', '${CMAKE_BINARY_DIR}', '$<1:x>', '\\', '\\"', '\\\n', '??/', '??/\n',
+PIECES = ('*/', "'", '\n', '\r\n', '"', '/*', '//', '$(touch owned)', '`touch owned`', '${CMAKE_BINARY_DIR}', '$<1:x>', '\\', '\\"', '\\\n', '??/', '??/\n',
           '"); system("touch owned"); ("', 'R"(', ')"', '%s%n', '<script>alert(1)</script>', '</title>', '../../owned', '/owned', '-o owned', '; touch owned',
           '|| touch owned', '\x1b[2J', '\x7f', '\u202e', 'naïve 漢字', '@', '{', '}', '[0]', 'x' * 4000, ' ', '#pragma', '#include "owned"')
 
