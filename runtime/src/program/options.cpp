@@ -310,6 +310,7 @@ constexpr const char *planner_flags[] = {"--accept-altered-parameters",
                                          "--onnx-pins",
                                          "--pin",
                                          "--plan",
+                                         "--reserve",
                                          "--strategy",
                                          "--strict",
                                          "--train"};
