@@ -114,7 +114,7 @@ private:
     for (const Command &command : group) {
       mayMove &= command.kind != Command::Kind::Wait || command.stream != kComputeStream;
       for (const View &view : llvm::concat<const View>(command.ins, command.outs)) {
-        mayMove &= !touchedByRest.contains(view.storage);
+        mayMove &= !touchedByRest.contains(view.storage) && !movedEarly.contains(view.storage);
         issue.position = std::max(issue.position, lastTouch.lookup(view.storage));
         issue.hasTransients |= program.storages[view.storage].isTransient;
       }
@@ -130,6 +130,10 @@ private:
       return;
     }
     issuedEarly.insert(group.back().event);
+    for (const Command &command : group)
+      if (command.kind == Command::Kind::Collective)
+        for (const View &view : llvm::concat<const View>(command.ins, command.outs))
+          movedEarly.insert(view.storage);
     issue.commands = std::move(group);
     issues[moveToBorder(issue.position)].push_back(std::move(issue));
   }
@@ -187,8 +191,10 @@ private:
   std::map<size_t, std::vector<Issue>> issues;
   std::vector<Command> rest, last;
   llvm::DenseSet<unsigned> touchedByRest;
-  /// The events at the ends of collectives that are issued early.
+  /// The events at the ends of collectives that are issued early, and what these move: it is there after a wait only,
+  /// which may be one for another result of the same collective.
   llvm::DenseSet<int64_t> issuedEarly;
+  llvm::DenseSet<unsigned> movedEarly;
   /// The copies whose memory is released before the end.
   llvm::DenseSet<unsigned> released;
   std::map<unsigned, Flight> inFlight;
