@@ -1,6 +1,8 @@
 // SVG by hand: a few lines, axes with round numbers, and a legend.
 #include "windlass/Report/Page.h"
 
+#include "windlass/Support/Markup.h"
+
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -102,7 +104,7 @@ std::string report::drawChart(llvm::StringRef title, llvm::ArrayRef<Series> seri
     }
   }
   if (x.isEmpty())
-    return "<p class=\"none\">" + escape(title) + ": nothing was recorded.</p>\n";
+    return "<p class=\"none\">" + escapeMarkup(title) + ": nothing was recorded.</p>\n";
   double yStep = roundEnds(y);
   if (x.low == x.high) {
     x.low -= 0.5;
@@ -113,7 +115,7 @@ std::string report::drawChart(llvm::StringRef title, llvm::ArrayRef<Series> seri
     return kHeight - kBottom - (value - y.low) / (y.high - y.low) * (kHeight - kTop - kBottom);
   };
   std::string svg = llvm::formatv("<figure><svg viewBox=\"0 0 {0} {1}\" role=\"img\"><title>{2}</title>\n", int(kWidth),
-                                  int(kHeight), escape(title));
+                                  int(kHeight), escapeMarkup(title));
   for (int i = 0; i < kMostTicks && y.low + i * yStep <= y.high + yStep / 2; ++i) {
     double tick = y.low + i * yStep;
     std::string at = coordinate(atY(tick));
@@ -145,7 +147,7 @@ std::string report::drawChart(llvm::StringRef title, llvm::ArrayRef<Series> seri
   svg += "</svg><figcaption>";
   for (auto [index, each] : llvm::enumerate(series))
     if (!drawn[index].empty())
-      svg += llvm::formatv("<span class=\"key s{0}\">{1}</span> ", index, escape(each.name));
+      svg += llvm::formatv("<span class=\"key s{0}\">{1}</span> ", index, escapeMarkup(each.name));
   return svg + "</figcaption></figure>\n";
 }
 
@@ -158,8 +160,8 @@ std::string report::drawBar(llvm::ArrayRef<std::pair<std::string, int64_t>> part
     double width = 720.0 * double(part.second) / double(whole);
     svg += llvm::formatv("<rect class=\"part s{0}\" x=\"{1}\" y=\"0\" width=\"{2}\" height=\"28\"/>\n", index,
                          coordinate(at), coordinate(std::min(width, 720 - at)));
-    keys +=
-        llvm::formatv("<span class=\"key s{0}\">{1} {2}</span> ", index, escape(part.first), formatBytes(part.second));
+    keys += llvm::formatv("<span class=\"key s{0}\">{1} {2}</span> ", index, escapeMarkup(part.first),
+                          formatBytes(part.second));
     at = std::min(720.0, at + width);
   }
   return svg + "</svg><figcaption>" + keys + "</figcaption></figure>\n";

@@ -1,5 +1,7 @@
 #include "windlass/Report/Page.h"
 
+#include "windlass/Support/Markup.h"
+
 #include "llvm/Support/FormatVariadic.h"
 
 #include <algorithm>
@@ -31,32 +33,6 @@ figure { margin: 0; } svg { width: 100%; height: auto; } svg text { font-size: 1
 </style>
 )";
 
-std::string report::escape(llvm::StringRef text) {
-  std::string out;
-  for (char c : text) {
-    switch (c) {
-    case '&':
-      out += "&amp;";
-      break;
-    case '<':
-      out += "&lt;";
-      break;
-    case '>':
-      out += "&gt;";
-      break;
-    case '"':
-      out += "&quot;";
-      break;
-    case '\'':
-      out += "&#39;";
-      break;
-    default:
-      out += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? ' ' : c;
-    }
-  }
-  return out;
-}
-
 std::string report::formatBytes(int64_t bytes) {
   double value = double(bytes);
   for (const char *unit : {"B", "KiB", "MiB"}) {
@@ -70,7 +46,7 @@ std::string report::formatBytes(int64_t bytes) {
 static std::string table(const Facts &facts) {
   std::string html = "<table>\n";
   for (const auto &[name, value] : facts)
-    html += "<tr><th>" + escape(name) + "</th><td>" + escape(value) + "</td></tr>\n";
+    html += "<tr><th>" + escapeMarkup(name) + "</th><td>" + escapeMarkup(value) + "</td></tr>\n";
   return html + "</table>\n";
 }
 
@@ -170,8 +146,8 @@ static std::string describeKernels(const Run &run) {
   Kernel rest = {"all others", "", 0, 0};
   auto addRow = [&](const Kernel &kernel) {
     html += llvm::formatv("<tr><td>{0}</td><td>{1}</td><td>{2:f1}</td><td>{3:f3}</td><td>{4:f1} %</td></tr>\n",
-                          escape(kernel.name), escape(kernel.sizes), kernel.calls / steps, 1e3 * kernel.seconds / steps,
-                          100 * kernel.seconds / whole);
+                          escapeMarkup(kernel.name), escapeMarkup(kernel.sizes), kernel.calls / steps,
+                          1e3 * kernel.seconds / steps, 100 * kernel.seconds / whole);
   };
   for (size_t i = 0; i < run.kernels.size(); ++i) {
     if (i < kMostRows) {
@@ -191,9 +167,9 @@ std::string report::writePage(const Run &run) {
   Series evaluations = {"evaluation", {}, true};
   for (const Evaluation &each : run.evaluations)
     evaluations.points.emplace_back(double(each.step), each.loss);
-  std::string html = std::string(kHead) + "<title>" + escape(name) + " – Windlass run</title>\n" + kStyle +
-                     "</head><body>\n<h1>" + escape(name) + "</h1>\n<p>Run in " + escape(run.folder) + "</p>\n" +
-                     table(summarize(run));
+  std::string html = std::string(kHead) + "<title>" + escapeMarkup(name) + " – Windlass run</title>\n" + kStyle +
+                     "</head><body>\n<h1>" + escapeMarkup(name) + "</h1>\n<p>Run in " + escapeMarkup(run.folder) +
+                     "</p>\n" + table(summarize(run));
   html += "<h2>Loss</h2>\n" + drawChart("Loss", {seriesOf(run, "training", &Step::loss), evaluations});
   bool hasTokens = std::isfinite(medianOf(run, &Step::tokensPerSecond));
   html += "<h2>Throughput</h2>\n" +

@@ -1,4 +1,5 @@
 #include "windlass/Report/Page.h"
+#include "windlass/Support/Markup.h"
 #include "windlass/Support/OutputFile.h"
 
 #include "llvm/Support/FileSystem.h"
@@ -121,7 +122,7 @@ TEST_F(RunFolder, HostileTextStaysText) {
   std::string page = writePage(read());
   for (const char *tag : {"<script", "<img", "<b>", "<i>", "<u>", "<s>", "onload='"})
     EXPECT_THAT(page, Not(HasSubstr(tag)));
-  EXPECT_THAT(page, HasSubstr(escape(hostile)));
+  EXPECT_THAT(page, HasSubstr(escapeMarkup(hostile)));
 }
 
 TEST_F(RunFolder, ThePageLoadsNothing) {

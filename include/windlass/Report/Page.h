@@ -11,9 +11,6 @@
 
 namespace windlass::report {
 
-/// Returns `text` escaped for HTML, in elements and in quoted attributes; control characters become spaces.
-std::string escape(llvm::StringRef text);
-
 /// A line or a set of dots. Points that are not finite are left out.
 struct Series {
   std::string name;
