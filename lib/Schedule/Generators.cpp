@@ -26,16 +26,6 @@ static llvm::Expected<Pipeline> makeForwardsThenBackwards(const Sizes &sizes, bo
   return writer.finish();
 }
 
-llvm::Expected<Pipeline> windlass::schedule::makeGPipe(int64_t positions, int64_t chunksPerPosition,
-                                                       int64_t microBatches) {
-  return makeForwardsThenBackwards({positions, chunksPerPosition, microBatches}, /*reverses=*/false);
-}
-
-llvm::Expected<Pipeline> windlass::schedule::makeBreadthFirst(int64_t positions, int64_t chunksPerPosition,
-                                                              int64_t microBatches) {
-  return makeForwardsThenBackwards({positions, chunksPerPosition, microBatches}, /*reverses=*/true);
-}
-
 llvm::Expected<Pipeline> windlass::schedule::make1F1B(int64_t positions, int64_t chunksPerPosition,
                                                       int64_t microBatches) {
   if (llvm::Error error = Sizes{positions, chunksPerPosition, microBatches}.check())
@@ -95,12 +85,13 @@ static llvm::Expected<Pipeline> makeInterleaved(const Sizes &sizes, bool isSplit
   return writer.finish();
 }
 
-llvm::Expected<Pipeline> windlass::schedule::makeInterleaved1F1B(int64_t positions, int64_t chunksPerPosition,
-                                                                 int64_t microBatches) {
-  return makeInterleaved({positions, chunksPerPosition, microBatches}, /*isSplit=*/false);
+/// Gives a rule that makes two published schedules, told apart by `variant`, the form of a generator.
+template <llvm::Expected<Pipeline> (*make)(const Sizes &, bool), bool variant>
+static llvm::Expected<Pipeline> makeVariant(int64_t positions, int64_t chunksPerPosition, int64_t microBatches) {
+  return make({positions, chunksPerPosition, microBatches}, variant);
 }
 
-llvm::Expected<Pipeline> windlass::schedule::makeInterleavedZeroBubble(int64_t positions, int64_t chunksPerPosition,
-                                                                       int64_t microBatches) {
-  return makeInterleaved({positions, chunksPerPosition, microBatches}, /*isSplit=*/true);
-}
+const Generator windlass::schedule::makeGPipe = makeVariant<makeForwardsThenBackwards, /*reverses=*/false>;
+const Generator windlass::schedule::makeBreadthFirst = makeVariant<makeForwardsThenBackwards, /*reverses=*/true>;
+const Generator windlass::schedule::makeInterleaved1F1B = makeVariant<makeInterleaved, /*isSplit=*/false>;
+const Generator windlass::schedule::makeInterleavedZeroBubble = makeVariant<makeInterleaved, /*isSplit=*/true>;

@@ -60,8 +60,6 @@ int64_t countInFlight(const Schedule &schedule) {
   return most;
 }
 
-using Generator = llvm::Expected<Pipeline> (*)(int64_t, int64_t, int64_t);
-
 void expectLegal(const Pipeline &pipeline, const std::string &what) {
   for (int64_t capacity : {0, 1, 5})
     EXPECT_EQ(check(pipeline, capacity), "") << what;
@@ -267,9 +265,18 @@ TEST(Pipeline, TransfersNeedAnOrderOfComputation) {
                    "position 1: forward:1 backward:1 reduce:1 update:1\n"),
             "positions 2\nchunks 0 1\nposition 0: forward send:0>1 receive:0>1 backward reduce update\n"
             "position 1: receive:1>0 forward:1 backward:1 send:1>0 reduce:1 update:1\n");
-  EXPECT_EQ(insert("positions 2\nchunks 0 1\nposition 0: backward forward reduce update\n"
-                   "position 1: forward:1 backward:1 reduce:1 update:1\n"),
-            "position 0 waits for ever for what the backward of micro-batch 0 of chunk 0 reads, at action 0");
+  EXPECT_EQ(
+      insert("positions 2\nchunks 0 1\nposition 0: backward forward reduce update\n"
+             "position 1: forward:1 backward:1 reduce:1 update:1\n"),
+      "never ends: position 0 waits at action 0, the backward of micro-batch 0 of chunk 0, for position 1 to run the "
+      "backward of micro-batch 0 of chunk 1; position 1 waits at action 0, the forward of micro-batch 0 of chunk 1, "
+      "for position 0 to run the forward of micro-batch 0 of chunk 0");
+  // The chunk that is waited for stands in no list.
+  EXPECT_EQ(
+      insert("positions 2\nchunks 0 1\nposition 0: reduce update\n"
+             "position 1: forward:1 backward:1 reduce:1 update:1\n"),
+      "lacks what is read: position 1 waits at action 0, the forward of micro-batch 0 of chunk 1, for position 0 to "
+      "run the forward of micro-batch 0 of chunk 0");
   EXPECT_EQ(insert("positions 2\nchunks 0 1\nposition 0: forward send:0>1\nposition 1: forward:1"),
             "position 0 runs send of chunk 0, where only computation of its own chunks is expected");
   EXPECT_EQ(insert("positions 2\nchunks 0 1\nposition 0: forward:1\nposition 1:"),

@@ -10,13 +10,15 @@ namespace windlass::schedule {
 // more than `kMaxChunks` chunks or `kMaxActions` actions. The result has its sends and receives, and each position ends
 // with the reduction of its chunks, the last of the model first as backwards end in that order, and their updates.
 
+using Generator = llvm::Expected<Pipeline> (*)(int64_t positions, int64_t chunksPerPosition, int64_t microBatches);
+
 /// Makes the schedule of all forwards, then all backwards (GPipe, Huang et al. 2019). A position with several chunks
 /// runs all micro-batches of one before the next, on a looped placement.
-llvm::Expected<Pipeline> makeGPipe(int64_t positions, int64_t chunksPerPosition, int64_t microBatches);
+extern const Generator makeGPipe;
 
 /// Makes the same with the last micro-batch first in backwards (breadth-first, Lamy-Poirier 2023; PyTorch's
 /// ScheduleLoopedBFS).
-llvm::Expected<Pipeline> makeBreadthFirst(int64_t positions, int64_t chunksPerPosition, int64_t microBatches);
+extern const Generator makeBreadthFirst;
 
 /// Makes the schedule of one forward, one backward after a warm-up (PipeDream-Flush, Narayanan et al. 2021): position s
 /// of p keeps at most min(p - s, `microBatches`) micro-batches. A position's chunks are neighbours and run in one go.
@@ -25,11 +27,11 @@ llvm::Expected<Pipeline> make1F1B(int64_t positions, int64_t chunksPerPosition, 
 /// Makes the schedule of 1F1B on a looped placement (Narayanan et al. 2021, section 2.2): chunks take turns after each
 /// round of micro-batches. A round has as many micro-batches as there are positions, or all micro-batches where these
 /// are fewer. Fails where the rounds are not equal.
-llvm::Expected<Pipeline> makeInterleaved1F1B(int64_t positions, int64_t chunksPerPosition, int64_t microBatches);
+extern const Generator makeInterleaved1F1B;
 
 /// Makes the schedule of interleaved 1F1B with split backwards: position s runs the weight gradient of a step s steps
 /// later (PyTorch's ScheduleInterleavedZeroBubble). Fails as interleaved 1F1B does.
-llvm::Expected<Pipeline> makeInterleavedZeroBubble(int64_t positions, int64_t chunksPerPosition, int64_t microBatches);
+extern const Generator makeInterleavedZeroBubble;
 
 // The schedules below have one chunk per position (ZB1P and ZB2P) or two (the others).
 
