@@ -3,6 +3,7 @@
 
 #include "windlass/Schedule/Pipeline.h"
 
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/Twine.h"
 #include "llvm/Support/ErrorHandling.h"
 
@@ -18,13 +19,14 @@ namespace {
 /// Checks the rules that a position's actions keep by themselves.
 class PositionChecker {
 public:
-  PositionChecker(const Pipeline &pipeline, int64_t position)
-      : placement(pipeline.placement), actions(pipeline.positions[position].actions), position(position) {}
+  /// `own` lists the chunks of the position.
+  PositionChecker(const Pipeline &pipeline, int64_t position, llvm::ArrayRef<int64_t> own)
+      : placement(pipeline.placement), actions(pipeline.positions[position].actions), position(position) {
+    for (int64_t chunk : own)
+      chunks[chunk];
+  }
 
   Error run() {
-    for (int64_t chunk = 0; chunk < placement.countChunks(); ++chunk)
-      if (placement.positionOf[chunk] == position)
-        chunks[chunk];
     for (index = 0; index < actions.size(); ++index)
       if (Error error = count(actions[index]))
         return error;
@@ -268,13 +270,15 @@ private:
       if (!microBatch.hasWeightGradient)
         return fail("reduces chunk " + Twine(action.chunk) + " before the backward of micro-batch " + Twine(number));
     chunk.isReduced = true;
+    ++reduced;
     return Error::success();
   }
 
   Error update(Chunk &chunk, const Action &action) {
-    for (const auto &[number, other] : chunks)
-      if (!other.isReduced)
-        return fail("updates chunk " + Twine(action.chunk) + " before chunk " + Twine(number) + " is reduced");
+    if (reduced < chunks.size())
+      for (const auto &[number, other] : chunks)
+        if (!other.isReduced)
+          return fail("updates chunk " + Twine(action.chunk) + " before chunk " + Twine(number) + " is reduced");
     if (chunk.isUpdated)
       return fail("updates chunk " + Twine(action.chunk) + " twice");
     chunk.isUpdated = true;
@@ -285,6 +289,8 @@ private:
   const std::vector<Action> &actions;
   int64_t position;
   std::map<int64_t, Chunk> chunks;
+  /// The number of chunks that are reduced.
+  size_t reduced = 0;
   size_t index = 0;
 };
 
@@ -313,13 +319,15 @@ Error windlass::schedule::checkPipeline(const Pipeline &pipeline, int64_t capaci
   if (Error error = checkPlacement(placement, pipeline.positions.size()))
     return error;
   std::vector<int64_t> counts(placement.countChunks());
+  std::vector<std::vector<int64_t>> chunks(placement.positions);
+  for (auto [chunk, position] : llvm::enumerate(placement.positionOf))
+    chunks[position].push_back(chunk);
   for (int64_t position = 0; position < placement.positions; ++position) {
-    PositionChecker checker(pipeline, position);
+    PositionChecker checker(pipeline, position, chunks[position]);
     if (Error error = checker.run())
       return error;
-    for (int64_t chunk = 0; chunk < placement.countChunks(); ++chunk)
-      if (placement.positionOf[chunk] == position)
-        counts[chunk] = checker.countMicroBatches(chunk);
+    for (int64_t chunk : chunks[position])
+      counts[chunk] = checker.countMicroBatches(chunk);
   }
   if (Error error = checkCounts(placement, counts))
     return error;

@@ -1,5 +1,6 @@
 #include "windlass/Schedule/Pipeline.h"
 
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/Twine.h"
 #include "llvm/Support/ErrorHandling.h"
 
@@ -18,8 +19,8 @@ namespace {
 class Inserter {
 public:
   explicit Inserter(const Pipeline &computation)
-      : placement(computation.placement), positions(computation.positions), current(positions.size(), 0),
-        free(positions.size(), 0), tables(positions.size()) {}
+      : placement(computation.placement), positions(computation.positions), next(positions.size()),
+        current(positions.size(), 0), free(positions.size(), 0), tables(positions.size()) {}
 
   llvm::Expected<Pipeline> run() {
     for (auto [position, schedule] : llvm::enumerate(positions))
@@ -29,17 +30,13 @@ public:
           return llvm::createStringError("position " + Twine(position) + " runs " + getName(action.kind) +
                                          " of chunk " + Twine(action.chunk) +
                                          ", where only computation of its own chunks is expected");
-    next.resize(positions.size());
     for (size_t position = 0; position < positions.size(); ++position)
       refresh(position);
     while (std::optional<Event> event = findNext())
       happen(*event);
     for (size_t position = 0; position < positions.size(); ++position)
-      if (const Action *action = getCurrent(position))
-        return llvm::createStringError("position " + Twine(position) + " waits for ever for what the " +
-                                       getName(action->kind) + " of micro-batch " + Twine(action->microBatch) +
-                                       " of chunk " + Twine(action->chunk) + " reads, at action " +
-                                       Twine(current[position]));
+      if (getCurrent(position))
+        return explainWait(position);
     return expandPipeline(placement, tables);
   }
 
@@ -64,6 +61,7 @@ private:
       return std::make_tuple(time, position.value_or(-1), !value.isGradient,
                              value.isGradient ? value.chunk : -value.chunk, value.microBatch);
     }
+    bool operator<(const Event &other) const { return getOrder() < other.getOrder(); }
   };
 
   const Action *getCurrent(int64_t position) const {
@@ -129,14 +127,13 @@ private:
 
   std::optional<Event> findNext() const {
     std::optional<Event> first;
-    auto consider = [&](const std::optional<Event> &event) {
-      if (event && (!first || event->getOrder() < first->getOrder()))
-        first = event;
-    };
-    for (const std::optional<Event> &event : next)
-      consider(event);
-    if (!gradients.empty())
-      consider(Event{gradients.begin()->first, std::nullopt, gradients.begin()->second});
+    if (!events.empty())
+      first = *events.begin();
+    if (!gradients.empty()) {
+      Event gradient = {gradients.begin()->first, std::nullopt, gradients.begin()->second};
+      if (!first || gradient < *first)
+        first = gradient;
+    }
     return first;
   }
 
@@ -160,7 +157,13 @@ private:
     refresh(placement.positionOf[reader]);
   }
 
-  void refresh(int64_t position) { next[position] = findNext(position); }
+  void refresh(int64_t position) {
+    if (next[position])
+      events.erase(*next[position]);
+    next[position] = findNext(position);
+    if (next[position])
+      events.insert(*next[position]);
+  }
 
   /// Runs the next action of a position; returns what another one may read.
   std::optional<Value> compute(int64_t position, int64_t begin) {
@@ -189,10 +192,42 @@ private:
     item.microBatch = kind == ActionKind::Reduce || kind == ActionKind::Update ? -1 : microBatch;
   }
 
+  /// Names where a position waits for ever: for a value that no position computes, or in a circle of positions each of
+  /// which waits for the next one.
+  llvm::Error explainWait(int64_t position) const {
+    std::vector<int64_t> chain;
+    while (getCurrent(position) && !llvm::is_contained(chain, position)) {
+      chain.push_back(position);
+      position = placement.positionOf[getRead(*getCurrent(position))->chunk];
+    }
+    // Without a circle, the last one of the chain waits for a position that has come to its end.
+    bool isCircle = getCurrent(position);
+    chain.erase(chain.begin(), isCircle ? llvm::find(chain, position) : std::prev(chain.end()));
+    std::string text = isCircle ? "never ends" : "lacks what is read";
+    for (auto [number, each] : llvm::enumerate(chain)) {
+      const Action &action = *getCurrent(each);
+      Value value = *getRead(action);
+      text += ((number == 0 ? ": position " : "; position ") + Twine(each) + " waits at action " +
+               Twine(current[each]) + ", the " + print(getName(action.kind), action.microBatch, action.chunk) +
+               ", for position " + Twine(placement.positionOf[value.chunk]) + " to run the " +
+               print(value.isGradient ? "backward" : "forward", value.microBatch, value.chunk))
+                  .str();
+    }
+    return llvm::createStringError(text);
+  }
+
+  static std::string print(llvm::StringRef kind, int64_t microBatch, int64_t chunk) {
+    std::string text = (kind + " of micro-batch " + Twine(microBatch) + " of chunk " + Twine(chunk)).str();
+    std::replace(text.begin(), text.end(), '_', ' ');
+    return text;
+  }
+
   const Placement &placement;
   const std::vector<Schedule> &positions;
-  /// The next event of each position as it stands.
+  /// The next event of each position as it stands, and the same events in their order. No two are equal, since a value
+  /// has one reader.
   std::vector<std::optional<Event>> next;
+  std::set<Event> events;
   /// The number of each position's next action, and when its last one ends.
   std::vector<size_t> current;
   std::vector<int64_t> free;

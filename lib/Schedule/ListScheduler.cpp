@@ -22,24 +22,51 @@ Priority windlass::schedule::makePriority(const Jobs &jobs, const PriorityRule &
 
 namespace {
 
+/// Times of positions, of which the first can be found without looking at all.
+class FirstTime {
+public:
+  explicit FirstTime(int64_t positions) {
+    while (leaves < positions)
+      leaves *= 2;
+    tree.assign(2 * leaves, ListState::kNever);
+  }
+
+  void set(int64_t position, int64_t time) {
+    int64_t node = leaves + position;
+    tree[node] = time;
+    for (node /= 2; node > 0; node /= 2)
+      tree[node] = std::min(tree[2 * node], tree[2 * node + 1]);
+  }
+  /// Returns the first position of those whose time is least.
+  int64_t find() const {
+    int64_t node = 1;
+    while (node < leaves)
+      node = tree[2 * node] == tree[node] ? 2 * node : 2 * node + 1;
+    return node - leaves;
+  }
+
+private:
+  int64_t leaves = 1;
+  /// A tree in an array: each node has the least time of its two children, 2 n and 2 n + 1.
+  std::vector<int64_t> tree;
+};
+
 /// Schedules job after job on the position whose next choice comes first. `Rule` says what a position chooses.
 template <class Rule> class ListScheduler {
 public:
   ListScheduler(const Jobs &jobs, Rule rule)
-      : jobs(jobs), rule(rule), state(jobs), orders(jobs.countPositions()), choices(jobs.countPositions()) {}
+      : jobs(jobs), rule(rule), state(jobs), orders(jobs.countPositions()), choices(jobs.countPositions()),
+        first(jobs.countPositions()) {}
 
   /// Returns nothing where the rule makes a position wait for ever.
   std::optional<Orders> run() {
     for (int64_t position = 0; position < jobs.countPositions(); ++position)
       choose(position);
     for (int64_t left = jobs.countJobs(); left > 0; --left) {
-      int64_t first = 0;
-      for (int64_t position = 1; position < jobs.countPositions(); ++position)
-        if (choices[position].time < choices[first].time)
-          first = position;
-      if (choices[first].time == ListState::kNever)
+      int64_t position = first.find();
+      if (choices[position].time == ListState::kNever)
         return std::nullopt;
-      place(first);
+      place(position);
     }
     return std::move(orders);
   }
@@ -80,6 +107,7 @@ private:
       best = rank;
       choices[position] = {aClass, begin, time};
     }
+    first.set(position, choices[position].time);
   }
 
   const Jobs &jobs;
@@ -87,6 +115,7 @@ private:
   ListState state;
   Orders orders;
   std::vector<Choice> choices;
+  FirstTime first;
   std::vector<int64_t> begins;
 };
 

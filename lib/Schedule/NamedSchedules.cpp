@@ -74,6 +74,16 @@ llvm::ArrayRef<NamedSchedule> windlass::schedule::getNamedSchedules() {
   return schedules;
 }
 
+std::vector<const NamedSchedule *> windlass::schedule::findNamedSchedules(const Placement &placement, bool isSplit) {
+  std::vector<const NamedSchedule *> found;
+  int64_t chunks = placement.countChunks() / placement.positions / static_cast<int64_t>(placement.chains.size());
+  for (const NamedSchedule &each : getNamedSchedules())
+    if (each.hasChunks(chunks) && (isSplit || !each.isSplit) &&
+        makePlacement(each.placement, placement.positions, chunks) == placement)
+      found.push_back(&each);
+  return found;
+}
+
 const NamedSchedule *windlass::schedule::findNamedSchedule(llvm::StringRef name) {
   for (const NamedSchedule &each : getNamedSchedules())
     if (each.name == name)

@@ -30,7 +30,7 @@ double PipelineTiming::getIdleShare() const {
   double all = static_cast<double>(makespan) * static_cast<double>(busy.size()), computing = 0;
   for (int64_t each : busy)
     computing += static_cast<double>(each);
-  return all > 0 ? 1 - computing / all : 0;
+  return all > 0 ? (all - computing) / all : 0;
 }
 
 namespace {

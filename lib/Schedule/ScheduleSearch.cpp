@@ -49,9 +49,7 @@ private:
   bool isDone() const { return !starts.empty() && best <= lowerBound; }
 
   /// Returns how much work a list schedule is: each job is chosen among the classes of its position.
-  int64_t getListWork() const {
-    return (4 + jobs.countClasses() / jobs.countPositions() + jobs.countPositions() / 8) * jobs.countJobs();
-  }
+  int64_t getListWork() const { return (4 + jobs.countClasses() / jobs.countPositions()) * jobs.countJobs(); }
 
   void add(Orders orders) {
     Evaluation evaluation;
@@ -104,16 +102,11 @@ private:
   /// is found.
   void addNamed() {
     const Placement &placement = problem.placement;
-    int64_t perPosition = placement.countChunks() / placement.positions / static_cast<int64_t>(placement.chains.size());
-    for (const NamedSchedule &each : getNamedSchedules()) {
+    int64_t chunks = placement.countChunks() / placement.positions / jobs.chains;
+    for (const NamedSchedule *each : findNamedSchedules(placement, problem.isSplit)) {
       if (isDone())
         return;
-      bool hasChunks =
-          perPosition == each.chunksPerPosition || (each.takesMoreChunks && perPosition > each.chunksPerPosition);
-      if (!hasChunks || (each.isSplit && !problem.isSplit) ||
-          !(makePlacement(each.placement, placement.positions, perPosition) == placement))
-        continue;
-      llvm::Expected<Pipeline> pipeline = each.make(placement.positions, perPosition, problem.microBatches);
+      llvm::Expected<Pipeline> pipeline = each->make(placement.positions, chunks, problem.microBatches);
       if (!pipeline) {
         llvm::consumeError(pipeline.takeError());
         continue;

@@ -63,9 +63,12 @@ TEST(OrdersJson, WrongOrdersAreRefusedAtTheAction) {
             "'chains' is no list of the first chunks of its chains");
   EXPECT_EQ(refusal(R"({"orders": [[["F",0,0],["BW",0,0]]], "chains": [0, 1]})"), "has no chunk in chain 1");
   // Each waits for what the other runs later.
-  EXPECT_EQ(refusal(R"({"orders": [[["F",0,0],["BW",0,0],["F",0,1],["BW",0,1]],)"
-                    R"([["F",1,0],["F",1,1],["BW",1,0],["BW",1,1]]]})"),
-            "position 0 waits for ever for what the backward of micro-batch 0 of chunk 0 reads, at action 1");
+  EXPECT_EQ(
+      refusal(R"({"orders": [[["F",0,0],["BW",0,0],["F",0,1],["BW",0,1]],)"
+              R"([["F",1,0],["F",1,1],["BW",1,0],["BW",1,1]]]})"),
+      "never ends: position 0 waits at action 1, the backward of micro-batch 0 of chunk 0, for position 1 to run the "
+      "backward of micro-batch 0 of chunk 1; position 1 waits at action 1, the forward of micro-batch 1 of chunk 1, "
+      "for position 0 to run the forward of micro-batch 1 of chunk 0");
 }
 
 } // namespace

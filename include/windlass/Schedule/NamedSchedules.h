@@ -32,12 +32,19 @@ struct NamedSchedule {
   bool takesMoreChunks;
   /// Whether backwards are an input gradient and a weight gradient.
   bool isSplit;
+  /// Returns whether there is such a schedule with that many chunks per position in each direction.
+  bool hasChunks(int64_t count) const {
+    return count == chunksPerPosition || (takesMoreChunks && count > chunksPerPosition);
+  }
   /// Makes the schedule of `microBatches` micro-batches in each direction.
   llvm::Expected<Pipeline> (*make)(int64_t positions, int64_t chunksPerPosition, int64_t microBatches);
 };
 
 /// Lists the published schedules.
 llvm::ArrayRef<NamedSchedule> getNamedSchedules();
+
+/// Lists the published schedules of a placement, without those that split backwards unless `isSplit`.
+std::vector<const NamedSchedule *> findNamedSchedules(const Placement &placement, bool isSplit);
 
 /// Returns the schedule of that name; null where there is none.
 const NamedSchedule *findNamedSchedule(llvm::StringRef name);

@@ -21,8 +21,15 @@ struct ScheduleProblem {
 /// The most forwards and backwards, or parts of these, of a problem that is searched.
 constexpr int64_t kMaxSearchedActions = int64_t(1) << 18;
 
+/// The most chunks of a position of a problem that is searched, where all positions have the same number: the square of
+/// that number, summed over the positions, is bounded by that of a single position.
+constexpr int64_t kMaxSearchedChunks = 512;
+
+/// Returns the least cap of each position under which there are schedules: the number of its chunks in one chain.
+std::vector<int64_t> getLeastCaps(const Placement &placement);
+
 /// Fails where the placement or the times are none, the number of caps is not that of positions, a cap leaves no room
-/// for one micro-batch of all chunks of a chain on its position, or there are too many actions.
+/// for one micro-batch of all chunks of a chain on its position, or there are too many actions or chunks.
 llvm::Error checkProblem(const ScheduleProblem &problem);
 
 } // namespace windlass::schedule
