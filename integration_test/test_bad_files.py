@@ -16,7 +16,7 @@ import time
 import numpy
 
 import common
-from bad_input import annotations, checkpoints, claims, data, experts, external, graphs, models, plans, problems, settings
+from bad_input import annotations, checkpoints, claims, data, experts, external, graphs, models, plans, problems, schedules, settings
 from bad_input.case import UNSUPPORTED
 from windlass_models import safetensors_file
 
@@ -24,7 +24,8 @@ SECONDS, BYTES = 10, 2 << 30
 # The memory of a sanitizer's bookkeeping is not counted as the program's.
 IS_SANITIZED = os.environ.get('WINDLASS_SANITIZED') == 'ON'
 MODELS = (models.files, models.damaged, models.packed, models.versions, models.operators, models.attributes, models.shapes, models.values,
-          models.losses, models.dimensions, graphs.names, graphs.functions, graphs.amplified, graphs.nesting, graphs.far_shapes, graphs.counts, external.places, external.constants, problems.problems, experts.experts)
+          models.losses, models.dimensions, graphs.names, graphs.functions, graphs.amplified, graphs.nesting, graphs.far_shapes, graphs.counts, external.places, external.constants, problems.problems, experts.experts,
+          schedules.schedules)
 RUNS = (settings.plans, plans.edits, plans.pins, plans.asked, claims.claims, claims.certificates, annotations.annotations, settings.clusters, settings.cluster_files, settings.profile_files, settings.configs, settings.flags, data.batches, data.tokens, data.arrays, checkpoints.damaged,
         checkpoints.manifests, checkpoints.others)
 only = ''

@@ -89,6 +89,8 @@ class DiagnosticsTest(common.Case):
         self.meet('WL0307', 'plan', model, '--cluster', 'cpu:2', '--pin', 'nothing=whole')
         self.meet('WL0308', 'plan', model, '--cluster', 'cpu:2', '--strategy', 'ddp', '--onnx-pins', 'nothing')
         self.meet('WL0311', 'plan', model, '--cluster', 'cpu:2', '--costs', text)
+        self.meet('WL0312', 'schedule', text)
+        self.meet('WL0313', 'schedule', '--ranks', 2, '--micro-batches', 2, '--cap', 0.5)
         self.meet('WL0306', 'emit', model, '--cluster', 'cpu:1', '--precision', 'bf16', '-o', missing)
         self.meet('WL0309', 'plan', model, '--verify', plan)
         self.meet('WL0310', 'plan', model, '--cluster', 'h200:8', '--strategy', 'auto', '--max-ratio', 1)

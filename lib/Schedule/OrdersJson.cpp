@@ -1,5 +1,6 @@
 #include "windlass/Schedule/OrdersJson.h"
 
+#include "Boxes.h"
 #include "PipelineWriter.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -9,25 +10,6 @@
 
 using namespace windlass::schedule;
 using llvm::Twine;
-
-static llvm::StringRef getWord(ActionKind kind) {
-  switch (kind) {
-  case ActionKind::Forward:
-    return "F";
-  case ActionKind::Backward:
-    return "BW";
-  case ActionKind::InputGradient:
-    return "B";
-  case ActionKind::WeightGradient:
-    return "W";
-  case ActionKind::Reduce:
-  case ActionKind::Update:
-  case ActionKind::Send:
-  case ActionKind::Receive:
-    break;
-  }
-  return "";
-}
 
 llvm::json::Array windlass::schedule::writeOrders(const Pipeline &pipeline) {
   llvm::json::Array orders;

@@ -33,6 +33,7 @@ constexpr Subcommand subcommands[] = {
     {"report", "write a run as one HTML page", runReport},
     {"checkpoint", "show what a checkpoint holds, or export it as one file", runCheckpoint},
     {"place-experts", "place the experts of a mixture on GPUs, with replicas, for a load", runPlaceExperts},
+    {"schedule", "search, make or check a pipeline's schedule, and draw it", runSchedule},
     {"cache", "list the built programs, and remove those that are not used", runCache},
 };
 

@@ -21,6 +21,7 @@ int runDiff(Console &console, const std::vector<std::string> &words);
 int runReport(Console &console, const std::vector<std::string> &words);
 int runCheckpoint(Console &console, const std::vector<std::string> &words);
 int runPlaceExperts(Console &console, const std::vector<std::string> &words);
+int runSchedule(Console &console, const std::vector<std::string> &words);
 int runCache(Console &console, const std::vector<std::string> &words);
 /// Runs a subcommand of `windlass-opt`, not of `windlass`.
 int runRandomPlan(Console &console, const std::vector<std::string> &words);
