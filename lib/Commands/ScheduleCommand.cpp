@@ -92,8 +92,9 @@ void ScheduleFlags::declare(Flags &flags) {
   flags.addInteger("chunks", "of each rank, in each direction where there are two (default 1)", chunks, 1, kMaxChunks);
   flags.addSwitch("split", "run input gradients and weight gradients apart", isSplit);
   flags.addChoice("name", names, "a published schedule, instead of a search (docs/schedules.md)", name);
-  flags.addInteger("work-limit", "most actions that the search times, on which the schedule depends (default 50000000)",
-                   workLimit, 1, int64_t(1) << 40);
+  flags.addInteger("work-limit",
+                   "most actions that the search times, on which the schedule depends (default 200000000)", workLimit,
+                   1, int64_t(1) << 40);
   flags.addHeading("Limits and times:");
   addNumber(flags, "cap", "most activations that a rank keeps, in micro-batches (default: any number)", false,
             double(kMaxMicroBatches), cap);
@@ -328,6 +329,8 @@ static llvm::json::Object describeAsJson(const Answer &answer) {
   object["optimal"] = answer.isOptimal();
   if (!answer.name.empty())
     object["name"] = answer.name;
+  if (answer.name.empty() && answer.path.empty())
+    object["published"] = nullptr;
   if (!answer.published.empty())
     object["published"] =
         llvm::json::Object{{"name", answer.published}, {"makespan", step.inUnits(answer.publishedMakespan)}};

@@ -26,6 +26,11 @@ Jobs::Jobs(const ScheduleProblem &problem)
                                           : times.inputGradient + times.weightGradient);
     }
   }
+  for (int64_t aClass = 0; aClass < countClasses(); ++aClass) {
+    classOf.insert(classOf.end(), microBatches, static_cast<int32_t>(aClass));
+    kindOf.insert(kindOf.end(), microBatches, static_cast<JobKind>(aClass % kinds));
+    lengthOf.insert(lengthOf.end(), microBatches, lengths[aClass]);
+  }
   input.assign(countClasses() * microBatches, kNoJob);
   output = input;
   lag.assign(input.size(), 0);
@@ -61,6 +66,17 @@ ActionKind Jobs::getAction(Job job) const {
     return ActionKind::WeightGradient;
   }
   llvm_unreachable("covered switch");
+}
+
+int64_t Jobs::getLargestLoad() const {
+  int64_t largest = 0;
+  for (const std::vector<int64_t> &classes : classesOf) {
+    int64_t load = 0;
+    for (int64_t aClass : classes)
+      load += lengths[aClass];
+    largest = std::max(largest, load);
+  }
+  return largest;
 }
 
 bool windlass::schedule::computeBegins(const Jobs &jobs, const Orders &orders, Evaluation &evaluation) {

@@ -13,7 +13,7 @@ using Job = int32_t;
 constexpr Job kNoJob = -1;
 
 /// The kinds of jobs; without split backwards, an input gradient is a whole backward and there is no weight gradient.
-enum JobKind { kForward, kInput, kWeight };
+enum JobKind : int8_t { kForward, kInput, kWeight };
 
 /// All jobs of a problem. A class is a chunk and a kind; its jobs run in the order of micro-batches.
 class Jobs {
@@ -25,30 +25,37 @@ public:
   int64_t countClasses() const { return static_cast<int64_t>(lengths.size()); }
   Job getJob(int64_t aClass, int64_t microBatch) const { return static_cast<Job>(aClass * microBatches + microBatch); }
   int64_t getClass(int64_t chunk, JobKind kind) const { return chunk * kinds + kind; }
-  int64_t getClass(Job job) const { return job / microBatches; }
-  int64_t getMicroBatch(Job job) const { return job % microBatches; }
+  int64_t getClass(Job job) const { return classOf[job]; }
+  int64_t getMicroBatch(Job job) const { return job - getClass(job) * microBatches; }
   int64_t getChunk(Job job) const { return getClass(job) / kinds; }
-  JobKind getKind(Job job) const { return static_cast<JobKind>(getClass(job) % kinds); }
+  JobKind getKind(Job job) const { return kindOf[job]; }
   /// Returns the kind of the job's action.
   ActionKind getAction(Job job) const;
-  int64_t getLength(Job job) const { return lengths[getClass(job)]; }
+  int64_t getLength(Job job) const { return lengthOf[job]; }
   int64_t getPosition(Job job) const { return positions[getClass(job)]; }
   /// Returns the chain of a chunk.
   int64_t getChain(int64_t chunk) const { return chunk / chainLength; }
-  /// Returns by how much a job changes the number of activations that its position keeps once it has begun, and once it
-  /// has ended.
+  /// Returns the number of activations that the position keeps in addition once a job begins, and the number that it
+  /// frees once the job ends.
   int64_t getTaken(Job job) const { return getKind(job) == kForward ? 1 : 0; }
   int64_t getFreed(Job job) const { return getKind(job) == kinds - 1 ? 1 : 0; }
+
+  /// Returns the time that one micro-batch of each chain takes on the position where it takes longest.
+  int64_t getLargestLoad() const;
 
   int64_t microBatches, kinds, chainLength, chains;
   /// The classes of each position.
   std::vector<std::vector<int64_t>> classesOf;
   /// The length and the position of each class.
   std::vector<int64_t> lengths, positions;
-  /// The job whose result a job reads and the job that reads its result, by number; the time that the result takes to
-  /// arrive. An input gradient's result is read by that of the chunk before; its weight gradient has it as its input.
+  /// For each job, the job whose result it reads, the job that reads its own result, and the time that what it reads
+  /// takes to arrive. The reader of an input gradient is that of the chunk before; its weight gradient reads it too.
   std::vector<Job> input, output;
   std::vector<int64_t> lag;
+  /// The class, kind and length of each job, which are looked up far too often to be computed.
+  std::vector<int32_t> classOf;
+  std::vector<JobKind> kindOf;
+  std::vector<int64_t> lengthOf;
   /// The most activations of each position.
   std::vector<int64_t> caps;
 };

@@ -22,11 +22,7 @@ public:
         workLimit(options.workLimit), work{options.workLimit} {}
 
   llvm::Expected<SearchedSchedule> run() {
-    addRules();
-    addNamed();
-    addRounds();
-    addRandom();
-    improve();
+    findOrders();
     PipelineWriter writer(problem.placement);
     for (const std::vector<Job> &order : starts.front().orders)
       for (Job job : order)
@@ -48,7 +44,7 @@ private:
 
   bool isDone() const { return !starts.empty() && best <= lowerBound; }
 
-  /// Returns how much work a list schedule is: each job is chosen among the classes of its position.
+  /// Returns the work of a list schedule, for which each job is chosen among the classes of its position.
   int64_t getListWork() const { return (4 + jobs.countClasses() / jobs.countPositions()) * jobs.countJobs(); }
 
   void add(Orders orders) {
@@ -60,8 +56,45 @@ private:
     starts.push_back({evaluation.makespan, std::move(orders), added++});
   }
 
-  /// Adds list schedules by the rules that published schedules follow.
-  void addRules() {
+  void findOrders() {
+    addRules(jobs);
+    addNamed();
+    addRounds(jobs);
+    addWithoutHops();
+    addStretched();
+    addRandom();
+    improve();
+  }
+
+  /// Adds schedules that are stretched from one of two thirds of the micro-batches, which the same work searches
+  /// better: some micro-batches of the middle come twice, and what is behind them is put off by the time that they take
+  /// on the busiest position.
+  void addStretched() {
+    constexpr int64_t kLeast = 8, kPlaces = 4, kLeastLists = 100;
+    int64_t fewer = (2 * jobs.microBatches + 2) / 3, twice = jobs.microBatches - fewer;
+    if (isDone() || fewer < kLeast || work.jobs / 4 < kLeastLists * getListWork())
+      return;
+    ScheduleProblem smaller = problem;
+    smaller.microBatches = fewer;
+    Searcher other(smaller, {work.jobs / 4});
+    other.findOrders();
+    work.jobs -= work.jobs / 4;
+    Evaluation evaluation;
+    computeBegins(other.jobs, other.starts.front().orders, evaluation);
+    int64_t shift = twice * jobs.getLargestLoad();
+    std::vector<int64_t> keys(jobs.countJobs());
+    for (int64_t place = 0; place <= kPlaces; ++place) {
+      int64_t last = twice + (fewer - twice) * place / kPlaces;
+      for (int64_t aClass = 0; aClass < jobs.countClasses(); ++aClass)
+        for (int64_t n = 0; n < jobs.microBatches; ++n)
+          keys[jobs.getJob(aClass, n)] = n < last ? evaluation.begins[other.jobs.getJob(aClass, n)]
+                                                  : evaluation.begins[other.jobs.getJob(aClass, n - twice)] + shift;
+      add(scheduleByKeys(jobs, keys));
+    }
+  }
+
+  /// Adds list schedules by the rules that published schedules follow, made for the times of `view`.
+  void addRules(const Jobs &view) {
     int64_t shortest = std::numeric_limits<int64_t>::max();
     for (int64_t length : jobs.lengths)
       shortest = std::min(shortest, length);
@@ -73,14 +106,26 @@ private:
           PriorityRule rule;
           rule.kinds = kinds;
           rule.oldestFirst = oldestFirst;
-          Priority priority = makePriority(jobs, rule);
+          Priority priority = makePriority(view, rule);
           priority.patience = patience;
-          add(scheduleList(jobs, priority));
+          add(scheduleList(view, priority));
         }
   }
 
+  /// Adds the list schedules that the rules and rounds give where values arrive at once. Their patterns stay good with
+  /// short hops, but a rule that sees the hops leaves them.
+  void addWithoutHops() {
+    if (problem.times.hop == 0)
+      return;
+    ScheduleProblem other = problem;
+    other.times.hop = 0;
+    Jobs view(other);
+    addRules(view);
+    addRounds(view);
+  }
+
   /// Adds schedules in rounds of nearly equal sizes: the larger ones come first, last or on both sides.
-  void addRounds() {
+  void addRounds(const Jobs &view) {
     constexpr int64_t kMaxRounds = 32;
     for (int64_t count = 1; count <= std::min(kMaxRounds, jobs.microBatches); ++count) {
       int64_t larger = jobs.microBatches % count;
@@ -92,14 +137,14 @@ private:
           int64_t fromOutside = i % 2 == 0 ? i / 2 : count - 1 - i / 2;
           ++rounds[arrangement == 0 ? i : arrangement == 1 ? count - 1 - i : fromOutside];
         }
-        if (std::optional<Orders> orders = scheduleRounds(jobs, rounds))
+        if (std::optional<Orders> orders = scheduleRounds(view, rounds))
           add(std::move(*orders));
       }
     }
   }
 
-  /// Adds the published schedules of the placement that keep the caps, whatever the work: none may be better than what
-  /// is found.
+  /// Adds the published schedules of the placement that keep the caps, even where the work is spent, since none may be
+  /// better than what is found.
   void addNamed() {
     const Placement &placement = problem.placement;
     int64_t chunks = placement.countChunks() / placement.positions / jobs.chains;
@@ -120,7 +165,7 @@ private:
   void addRandom() {
     constexpr int64_t kClimbs = 4, kTries = 400;
     RandomNumbers random(1);
-    int64_t limit = work.jobs - work.jobs / 3;
+    int64_t limit = work.jobs - work.jobs / 8;
     for (int64_t climb = 0; climb < kClimbs; ++climb) {
       Priority priority;
       int64_t makespan = std::numeric_limits<int64_t>::max();
@@ -179,16 +224,18 @@ private:
     }
   }
 
-  /// Improves the starts in rounds: each round takes half as many as the one before, the best, with more work for each.
+  /// Improves the starts in rounds. Each round takes the better half of those of the round before, with twice the work
+  /// for each. The first round has as many starts as can have `kSteps` steps each, at most `kMostStarts`.
   void improve() {
+    constexpr int64_t kMostStarts = 16, kSteps = 400;
     uint64_t seed = 0;
-    int64_t rest = std::max<int64_t>(work.jobs, 0);
-    for (size_t count : {16, 8, 4, 2, 1}) {
+    int64_t rest = std::max<int64_t>(work.jobs, 0), workOfStart = 2 * jobs.countJobs() * kSteps, rounds = 1;
+    while ((int64_t(1) << rounds) <= kMostStarts && (int64_t(1) << rounds) * workOfStart <= rest / (rounds + 1))
+      ++rounds;
+    for (int64_t round = rounds; round > 0 && !isDone(); --round) {
       sortStarts();
-      if (isDone())
-        return;
-      starts.resize(std::min(starts.size(), count));
-      int64_t share = rest / 5 / static_cast<int64_t>(starts.size());
+      starts.resize(std::min(starts.size(), size_t(1) << (round - 1)));
+      int64_t share = rest / rounds / static_cast<int64_t>(starts.size());
       for (Start &start : starts) {
         WorkLeft left = {share};
         start.makespan = improveOrders(jobs, start.orders, lowerBound, ++seed, left);
@@ -197,9 +244,10 @@ private:
           break;
       }
       sortStarts();
-      if (count == 16)
+      if (round == rounds)
         close();
     }
+    sortStarts();
   }
 
   void sortStarts() {

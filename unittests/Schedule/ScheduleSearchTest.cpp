@@ -169,6 +169,15 @@ TEST(ScheduleSearch, WavesWaitLessThanHanayos) {
     }
 }
 
+/// Large pipelines, for which list scheduling with hops loses the pattern: what it gives without them, and what is
+/// stretched from fewer micro-batches, takes 15 % and 10 % less.
+TEST(ScheduleSearch, KeepsThePatternOfLargePipelines) {
+  ScheduleProblem directions = makeProblem(PlacementKind::Bidirectional, 16, 32, 1, true, 16, 0.1);
+  EXPECT_LE(search(directions, 40'000'000).makespan, 212 * kUnit);
+  ScheduleProblem waves = makeProblem(PlacementKind::Wave, 16, 32, 4, true, 16, 0.1);
+  EXPECT_LE(search(waves, 100'000'000).makespan, 120 * kUnit);
+}
+
 TEST(ScheduleSearch, SameProblemSameSchedule) {
   ScheduleProblem problem = makeProblem(PlacementKind::Wave, 4, 8, 2, true, 2.5, 0.1);
   EXPECT_EQ(printPipeline(search(problem, 500'000).pipeline), printPipeline(search(problem, 500'000).pipeline));

@@ -7,8 +7,9 @@
 namespace windlass::schedule {
 
 struct SearchOptions {
-  /// How much work improving a schedule may take, in actions whose time is computed.
-  int64_t workLimit = 50'000'000;
+  /// How much work improving a schedule may take, in actions whose time is computed; about 80 of them take a
+  /// microsecond.
+  int64_t workLimit = 200'000'000;
 };
 
 struct SearchedSchedule {
