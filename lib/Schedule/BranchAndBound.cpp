@@ -30,7 +30,7 @@ private:
     int64_t aClass, begin, least;
   };
 
-  /// Classes as bits.
+  /// A set of classes, with a bit for each.
   using ClassSet = uint64_t;
 
   static int64_t getBegin(const Jobs &jobs, const ListState &state, ClassSet putOff, int64_t aClass) {
@@ -156,7 +156,7 @@ private:
   int64_t &makespan;
   int64_t nodes;
   Orders current;
-  /// By what is put off and the number of jobs of each class: the times that matter for what comes after.
+  /// The times that matter for what comes after, by the classes that are put off and the number of jobs of each class.
   std::map<std::pair<ClassSet, std::vector<int64_t>>, std::vector<std::vector<int64_t>>> visited;
 };
 

@@ -8,8 +8,8 @@
 using namespace windlass::schedule;
 using llvm::Twine;
 
-/// Runs all forwards, then all backwards: a chunk after the other, and of each micro-batch after micro-batch, backwards
-/// from the last one where `reverses` holds.
+/// Runs all forwards, then all backwards. A position runs all micro-batches of a chunk before those of the next chunk,
+/// in backwards from the last micro-batch on where `reverses` holds.
 static llvm::Expected<Pipeline> makeForwardsThenBackwards(const Sizes &sizes, bool reverses) {
   if (llvm::Error error = sizes.check())
     return std::move(error);

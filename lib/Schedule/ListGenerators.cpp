@@ -9,7 +9,7 @@
 using namespace windlass::schedule;
 using llvm::Twine;
 
-/// Schedules whole backwards before forwards, and of either the one that has least ahead of it.
+/// Schedules whole backwards before forwards, and of several the one that has least ahead of it.
 static llvm::Expected<Pipeline> makeBackwardsFirst(Placement placement, int64_t microBatches) {
   ScheduleProblem problem;
   problem.times.chunks.resize(placement.countChunks());

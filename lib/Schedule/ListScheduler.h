@@ -9,12 +9,12 @@
 
 namespace windlass::schedule {
 
-/// Which of several jobs a position takes: that with the least `ranks[class] + age * ageWeight`, and of those the first
-/// by class. A job's age is the number of micro-batches before its own.
+/// A choice among the jobs that a position could run: it takes the one with the least `ranks[class] + age * ageWeight`,
+/// the first by class where several have that. A job's age is the number of micro-batches before its own.
 struct Priority {
   std::vector<int64_t> ranks;
   int64_t ageWeight = 0;
-  /// For how long a position waits for a better job than those that could begin at once.
+  /// The time that a position waits for a better job than those that could begin at once.
   int64_t patience = 0;
 };
 
@@ -36,14 +36,15 @@ Priority makePriority(const Jobs &jobs, const PriorityRule &rule);
 /// the others hold. Needs caps that leave room for one micro-batch.
 Orders scheduleList(const Jobs &jobs, const Priority &priority);
 
-/// Schedules all jobs in the order of their keys, as far as that delays no other job of a position by more than it
-/// takes: an active schedule (Giffler and Thompson, 1960). With the begins of an active schedule as keys, it is that
-/// schedule again. Deadlocks as little.
+/// Schedules all jobs in the order of their keys where no position waits for a job while it could end another one: an
+/// active schedule (Giffler and Thompson, 1960). With the begins of an active schedule as keys, it is that schedule
+/// again. Never deadlocks either.
 Orders scheduleByKeys(const Jobs &jobs, llvm::ArrayRef<int64_t> keys);
 
-/// Schedules rounds of micro-batches, of the sizes `rounds`: a position runs all micro-batches of a round of one chunk
-/// before those of the next chunk, and then the next round, in forwards as, from the last chunk on, in backwards;
-/// backwards first. Returns nothing where that order and the caps make a position wait for ever.
+/// Schedules rounds of micro-batches, of the sizes `rounds`. In forwards, a position runs all micro-batches of a round
+/// through one of its chunks, then through the next one, and then begins the next round; in backwards it begins with
+/// the last chunk. Backwards come before forwards. Returns nothing where that order and the caps make a position wait
+/// for ever.
 std::optional<Orders> scheduleRounds(const Jobs &jobs, llvm::ArrayRef<int64_t> rounds);
 
 } // namespace windlass::schedule

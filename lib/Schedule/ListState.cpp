@@ -35,7 +35,7 @@ bool ListState::admits(const Jobs &jobs, int64_t position, int64_t admitted) con
   // No micro-batch has more forwards to come than the position has chunks.
   if (live[position] + 1 + static_cast<int64_t>(jobs.classesOf[position].size()) / jobs.kinds <= cap)
     return true;
-  // Micro-batches of all chains in one order of age: those of one number follow each other.
+  // The micro-batches of all chains stand in one order of age, where those of one number follow each other.
   auto getForwards = [&](int64_t aClass) { return next[aClass] + (aClass == admitted); };
   int64_t oldest = kNever, youngest = 0;
   for (int64_t aClass : jobs.classesOf[position])

@@ -8,7 +8,7 @@
 
 namespace windlass::schedule {
 
-/// What is scheduled so far: of each class, the first jobs.
+/// The jobs that are scheduled so far, which are the first ones of each class.
 class ListState {
 public:
   static constexpr int64_t kUnknown = -1, kNever = std::numeric_limits<int64_t>::max();

@@ -80,10 +80,10 @@ private:
 
   static constexpr int64_t kWork = 400'000'000, kMaxThresholds = 64;
 
-  /// Returns how much a round is with one threshold for each job.
+  /// Returns the work of a round with one threshold for each job.
   int64_t getRoundWork() const { return jobs.countJobs() * (jobs.countClasses() / jobs.countPositions()); }
-  /// Returns how many sets of jobs before or after it are looked at for each job: those from a micro-batch on, or up to
-  /// one.
+  /// Returns the number of sets of earlier or later jobs that are looked at for each job: a set has the jobs from some
+  /// micro-batch on, or up to it.
   int64_t countThresholds() const { return std::clamp<int64_t>(kWork / 4 / getRoundWork(), 1, kMaxThresholds); }
   /// Returns how many micro-batches two thresholds are apart.
   int64_t getStep() const { return 1 + jobs.microBatches / countThresholds(); }
@@ -170,7 +170,7 @@ private:
         }
         bound.makespan = std::max(bound.makespan, head + (last - first + 1) * load + tail);
       }
-    // The whole of it, whatever the step.
+    // All micro-batches together, whatever the step.
     int64_t head = std::numeric_limits<int64_t>::max(), tail = head;
     for (int64_t aClass : classes) {
       head = std::min(head, bound.heads[jobs.getJob(aClass, 0)]);
@@ -180,7 +180,7 @@ private:
   }
 
   const Jobs &jobs;
-  /// By class: what must run before it and after it on its position.
+  /// What must run before and after the jobs of each class on their position.
   std::vector<std::vector<Precedence>> before, after;
   ScheduleBound bound;
 };

@@ -6,8 +6,7 @@
 
 namespace windlass::schedule {
 
-/// What holds for every schedule: no job begins before its head, and from a job's end on the step takes at least its
-/// tail.
+/// A bound on every schedule: no job begins before its head, and from a job's end on the step takes at least its tail.
 struct ScheduleBound {
   int64_t makespan = 0;
   std::vector<int64_t> heads, tails;

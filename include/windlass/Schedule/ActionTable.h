@@ -15,14 +15,14 @@ namespace windlass::schedule {
 
 /// What an action does with its chunk.
 enum class ActionKind {
-  Forward,        ///< of one micro-batch; fills a slot with what the backward reads
-  Backward,       ///< of one micro-batch; empties its slot. The last one begins to reduce buckets that are complete
+  Forward,        ///< runs one micro-batch; fills a slot with what the backward reads
+  Backward,       ///< goes back through one micro-batch; empties its slot. The last one begins to reduce full buckets
   Reduce,         ///< sums the chunk's gradients over the ranks, after all backwards; waits for what the last one began
-  Update,         ///< of the chunk's parameters
-  InputGradient,  ///< that part of a backward which the chunk before waits for
-  WeightGradient, ///< the rest of that backward
-  Send,           ///< of an activation to the next chunk, or of its gradient to the one before, on another position
-  Receive         ///< of what that chunk sends
+  Update,         ///< updates the chunk's parameters
+  InputGradient,  ///< runs the part of a backward that the chunk before waits for
+  WeightGradient, ///< runs the rest of that backward
+  Send,           ///< sends an activation to the next chunk, or a gradient to the one before, on another position
+  Receive         ///< receives what that chunk sends
 };
 
 /// All kinds, in the order of their numbers.

@@ -6,10 +6,10 @@
 
 namespace windlass::schedule {
 
-// Each takes at least one position, one chunk per position and one micro-batch, and fails where there are fewer, or
-// more than `kMaxChunks` chunks or `kMaxActions` actions. The result has its sends and receives, and each position ends
-// with the reduction of its chunks, the last of the model first as backwards end in that order, and their updates.
-
+/// Makes a schedule. Takes at least one position, one chunk per position and one micro-batch, and fails where there are
+/// fewer, or more than `kMaxChunks` chunks or `kMaxActions` actions. The result has its sends and receives, and each
+/// position ends with the reduction of its chunks, the last of the model first as backwards end in that order, and
+/// their updates. What follows are generators, some of them without chunks per position.
 using Generator = llvm::Expected<Pipeline> (*)(int64_t positions, int64_t chunksPerPosition, int64_t microBatches);
 
 /// Makes the schedule of all forwards, then all backwards (GPipe, Huang et al. 2019). A position with several chunks
@@ -60,8 +60,8 @@ llvm::Expected<Pipeline> makeDualPipe(int64_t positions, int64_t microBatches);
 /// where micro-batches are fewer than twice the positions.
 llvm::Expected<Pipeline> makeDualPipeV(int64_t positions, int64_t microBatches);
 
-// The two below are what list scheduling gives: a position runs what it can, backwards before forwards, and of either
-// what has least ahead of it in the model.
+// List scheduling gives the two below: a position runs what it can, backwards before forwards, and of several forwards
+// or backwards the one that has least ahead of it in the model.
 
 /// Makes the schedule of waves (Hanayo, Liu et al. 2023): `chunksPerPosition` is twice the number of waves.
 llvm::Expected<Pipeline> makeHanayo(int64_t positions, int64_t chunksPerPosition, int64_t microBatches);

@@ -12,11 +12,11 @@ namespace windlass::schedule {
 /// operation is `F`, a forward, `BW`, a whole backward, `B`, an input gradient, or `W`, a weight gradient.
 llvm::json::Array writeOrders(const Pipeline &pipeline);
 
-/// Reads an object whose `orders` are what `writeOrders` writes, and whose `chains`, which may be left out, are those
-/// of `Placement`. A chunk is on the position that runs it. Other entries are ignored. Adds sends and receives,
-/// reductions and updates. Fails with the position and the action, counted from 0, where an action is none, stands
-/// twice, on two positions or before what it needs on its own, or makes its position wait for ever, and with what is
-/// missing.
+/// Reads an object with `orders`, as `writeOrders` writes them, and `chains`, as `Placement` has them, which may be
+/// left out where there is one chain. A chunk is on the position that runs it. Other entries are ignored. Adds sends
+/// and receives, reductions and updates. Fails with the position and the action, counted from 0, where an entry is no
+/// action, runs twice, on two positions or before what it needs, or where positions wait for each other in a circle;
+/// fails with what is missing.
 llvm::Expected<Pipeline> readOrders(const llvm::json::Value &document);
 
 } // namespace windlass::schedule

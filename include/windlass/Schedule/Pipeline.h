@@ -31,9 +31,8 @@ llvm::Expected<Pipeline> expandPipeline(const Placement &placement, llvm::ArrayR
 /// position that blocks in sends and receives, with room for `capacity` messages (at least 0) between each sender and
 /// each receiver; 0: a send ends when its receive begins. In a legal pipeline
 /// - each position runs its own chunks, and all chunks of a chain have the same micro-batches 0, 1, ...,
-/// - each micro-batch has one forward, behind it one backward or one input gradient and behind that one weight
-/// gradient,
-///   each after what it reads was computed on the position, or received,
+/// - each micro-batch has one forward, and behind it one backward, or one input gradient and then one weight gradient;
+///   each runs after what it reads was computed on the position or received,
 /// - slots are as `Pipeline` says, and each action names that of its micro-batch,
 /// - sends and receives name neighbouring chunks on two positions and the right peer; each send has one receive, in the
 ///   same order for each sender and receiver; all threads come to their end,

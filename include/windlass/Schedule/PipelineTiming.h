@@ -15,7 +15,7 @@ struct ChunkTimes {
 };
 
 struct PipelineTimes {
-  /// Of each chunk.
+  /// The times of each chunk.
   std::vector<ChunkTimes> chunks;
   /// How long an activation or a gradient takes from one position to another, beside the computation of both.
   int64_t hop = 0;
@@ -45,9 +45,9 @@ struct PipelineTiming {
 /// Fails where the times are not those of the placement's chunks, or one is negative or above `kMaxTicks`.
 llvm::Error checkTimes(const Placement &placement, const PipelineTimes &times);
 
-/// Runs each position's computation in its order, each action as early as the positions before and behind it allow.
-/// Transfers are not looked at: a value arrives `hop` after it is computed. Fails where `checkTimes` does, and where a
-/// position waits for ever.
+/// Runs each position's computation in its order, each action as early as what it reads allows. Transfers are not
+/// looked at: a value arrives `hop` after it is computed. Fails where `checkTimes` does, and where a position waits for
+/// ever.
 llvm::Expected<PipelineTiming> timePipeline(const Pipeline &pipeline, const PipelineTimes &times);
 
 } // namespace windlass::schedule

@@ -6,7 +6,8 @@
 
 namespace windlass::schedule {
 
-/// What a schedule is searched for. Each chunk runs its micro-batches in order, in forwards as in backwards.
+/// The pipeline that a schedule is searched for. Each chunk runs its micro-batches in order, in forwards as in
+/// backwards.
 struct ScheduleProblem {
   Placement placement;
   /// The micro-batches of each chain.
