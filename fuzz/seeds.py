@@ -12,7 +12,7 @@ import numpy
 from onnx import parser
 
 import common
-from bad_input import annotations, models, problems, settings as settings_files
+from bad_input import annotations, models, problems, schedules, settings as settings_files
 from windlass_models import safetensors_file
 
 # Attributes of several kinds, a symbolic dimension, and a function with a parameter.
@@ -87,6 +87,7 @@ def seeds():
         'experts': {'one': json.dumps(EXPERTS).encode(), 'list': json.dumps([EXPERTS] * 2).encode()},
         'problem': {'all': json.dumps(problems.PROBLEM).encode(), 'classifier': small['problem']},
         'profile': {'small': json.dumps(settings_files.PROFILE).encode()},
+        'schedule': {'orders': json.dumps(schedules.ORDERS).encode(), 'actions': schedules.ACTIONS.encode()},
         'json': {'all': json.dumps(settings).encode(), 'plan': plan},
         'manifest': {'two': json.dumps(MANIFEST).encode()},
         'safetensors': {'two': tensors},

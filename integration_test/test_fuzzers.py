@@ -10,7 +10,7 @@ import common
 
 BUILD = pathlib.Path(os.environ['WINDLASS_BUILD'])
 # The runs that take a few seconds.
-RUNS = {'onnx': 3000, 'plan': 5000, 'cluster': 20000, 'experts': 5000, 'certificate': 50000, 'problem': 5000, 'profile': 5000, 'json': 50000, 'manifest': 20000, 'safetensors': 50000, 'tokens': 50000}
+RUNS = {'onnx': 3000, 'plan': 5000, 'cluster': 20000, 'experts': 5000, 'certificate': 50000, 'problem': 5000, 'profile': 5000, 'schedule': 5000, 'json': 50000, 'manifest': 20000, 'safetensors': 50000, 'tokens': 50000}
 
 
 class Fuzzers(common.Case):

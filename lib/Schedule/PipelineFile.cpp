@@ -36,20 +36,25 @@ static llvm::Expected<PipelineFile> readText(llvm::StringRef text) {
   return PipelineFile{std::move(*pipeline), std::nullopt};
 }
 
+llvm::Expected<PipelineFile> windlass::schedule::parsePipelineFile(llvm::StringRef text) {
+  // What is neither is refused as text, which says what it expects.
+  llvm::StringRef begin = text.ltrim().take_front();
+  llvm::Expected<PipelineFile> file = begin == "{" || begin == "[" ? readJson(text) : readText(text);
+  if (!file)
+    return file.takeError();
+  if (llvm::Error error = checkPipeline(file->pipeline))
+    return std::move(error);
+  return file;
+}
+
 llvm::Expected<PipelineFile> windlass::schedule::readPipelineFile(llvm::StringRef path) {
   constexpr int64_t kMostBytes = 64 << 20;
-  auto fail = [&](llvm::Error error) { return makeError(printable(path) + ": " + llvm::toString(std::move(error))); };
   llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>> buffer = readInputFile(path, kMostBytes, "schedule");
   if (!buffer)
     return buffer.takeError();
-  llvm::StringRef text = (*buffer)->getBuffer();
-  // What is neither is refused as text, which says what it expects.
-  bool isJson = llvm::StringRef("{[").contains(text.ltrim().take_front());
-  llvm::Expected<PipelineFile> file = isJson && !text.trim().empty() ? readJson(text) : readText(text);
+  llvm::Expected<PipelineFile> file = parsePipelineFile((*buffer)->getBuffer());
   if (!file)
-    return fail(file.takeError());
-  if (llvm::Error error = checkPipeline(file->pipeline))
-    return fail(std::move(error));
+    return makeError(printable(path) + ": " + llvm::toString(file.takeError()));
   return file;
 }
 

@@ -12,8 +12,11 @@ struct PipelineFile {
   std::optional<double> cap;
 };
 
-/// Reads what `printPipeline` prints, or a JSON object as `readOrders` reads it, which may have a `cap`, and checks
-/// that the schedule is legal. Fails with one line that names the file, the position and the action.
+/// Reads what `printPipeline` prints, or a JSON object as `readOrders` reads it, which may have a `cap`, and checks that
+/// the schedule is legal. Fails with one line that names the position and the action.
+llvm::Expected<PipelineFile> parsePipelineFile(llvm::StringRef text);
+
+/// Reads the text of a file in the same way; messages name the file too.
 llvm::Expected<PipelineFile> readPipelineFile(llvm::StringRef path);
 
 /// Fails at the first action with which a position keeps more activations than its cap.
