@@ -8,6 +8,7 @@
 #include "windlass/Support/InputFile.h"
 #include "windlass/Support/Words.h"
 
+#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include <unistd.h>
@@ -95,6 +96,18 @@ bool windlass::parseWords(Console &console, Flags &flags, CommonFlags &common, c
     return false;
   }
   return true;
+}
+
+void windlass::addNumber(Flags &flags, const std::string &name, const std::string &help, int64_t most,
+                         std::function<void(double)> set, bool takesZero) {
+  flags.add(name, "X", help, [=](llvm::StringRef text) -> std::string {
+    double value;
+    if (text.getAsDouble(value) || !(value >= 0 && value <= double(most)) || (value == 0 && !takesZero))
+      return llvm::formatv("--{0} takes a number {1} {2}, not {3}", name,
+                           takesZero ? "from 0 to" : "above 0 and at most", most, printable(text));
+    set(value);
+    return "";
+  });
 }
 
 void CompileFlags::declareModel(Flags &flags) {

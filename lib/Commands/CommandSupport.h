@@ -57,6 +57,10 @@ struct CompileFlags {
 bool parseWords(Console &console, Flags &flags, CommonFlags &common, const std::vector<std::string> &words,
                 std::vector<std::string> &positional, size_t least, size_t most, int &code);
 
+/// Adds a flag for a number from 0 to `most`, without 0 unless `takesZero`.
+void addNumber(Flags &flags, const std::string &name, const std::string &help, int64_t most,
+               std::function<void(double)> set, bool takesZero = true);
+
 /// Finds the cluster of --cluster, -n or their default of one rank; returns an exit code.
 int resolveCluster(Console &console, CompileFlags &flags);
 

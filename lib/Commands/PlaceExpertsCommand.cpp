@@ -33,17 +33,6 @@ constexpr const char *kOfGenerate[] = {"layers", "experts", "replicas", "groups"
 
 } // namespace
 
-/// Adds a flag for a number in [0, most].
-static void addNumber(Flags &flags, const std::string &name, const std::string &help, int64_t most, double &target) {
-  flags.add(name, "X", help, [name, most, &target](llvm::StringRef text) -> std::string {
-    double value;
-    if (text.getAsDouble(value) || !(value >= 0 && value <= double(most)))
-      return formatv("--{0} takes a number from 0 to {1}, not {2}", name, most, printable(text));
-    target = value;
-    return "";
-  });
-}
-
 /// Adds a flag for an integer in [least, most] that the library takes as one of 32 bits.
 static void addCount(Flags &flags, const std::string &name, const std::string &help, int32_t least, int32_t most,
                      int32_t &target) {
@@ -63,7 +52,7 @@ void PlaceFlags::declare(Flags &flags) {
   addNumber(flags, "tolerance",
             "with --from: the part by which the largest load may be above what is found where all may move (default "
             "0.05)",
-            1000, tolerance);
+            1000, [this](double value) { tolerance = value; });
   flags.addHeading("Loads at random, instead of FILE:");
   flags.addChoice("generate", getLoadKinds(), "the kind of the loads", kind);
   addCount(flags, "layers", "of them (default 1)", 1, 4096, loads.layers);
@@ -76,10 +65,10 @@ void PlaceFlags::declare(Flags &flags) {
   addNumber(flags, "spread",
             "log-normal: deviation of the logarithm; zipf: exponent; hot: the load of one expert over that of all "
             "others (default 1)",
-            100, loads.spread);
+            100, [this](double value) { loads.spread = value; });
   addCount(flags, "step", "the step to which the loads have drifted (default 0)", 0, 100'000, loads.step);
   addNumber(flags, "drift", "deviation of the change of each load's logarithm in a step (default 0.05)", 10,
-            loads.drift);
+            [this](double value) { loads.drift = value; });
 }
 
 /// Makes or reads the cases; returns an exit code.

@@ -60,19 +60,6 @@ struct Answer {
 
 } // namespace
 
-/// Adds a flag for a number in [0, most], or in (0, most].
-static void addNumber(Flags &flags, const std::string &name, const std::string &help, bool takesZero, double most,
-                      std::optional<double> &target) {
-  flags.add(name, "X", help, [=, &target](llvm::StringRef text) -> std::string {
-    double value;
-    if (text.getAsDouble(value) || !(value >= 0 && value <= most) || (value == 0 && !takesZero))
-      return formatv("--{0} takes a number {1} {2}, not {3}", name, takesZero ? "from 0 to" : "above 0 and at most",
-                     printTime(most), printable(text));
-    target = value;
-    return "";
-  });
-}
-
 void ScheduleFlags::declare(Flags &flags) {
   std::vector<std::string> placements, names;
   for (PlacementKind kind : kPlacementKinds)
@@ -96,9 +83,11 @@ void ScheduleFlags::declare(Flags &flags) {
                    "most actions that the search times, on which the schedule depends (default 200000000)", workLimit,
                    1, int64_t(1) << 40);
   flags.addHeading("Limits and times:");
-  addNumber(flags, "cap", "most activations that a rank keeps, in micro-batches (default: any number)", false,
-            double(kMaxMicroBatches), cap);
-  addNumber(flags, "hop", "time from one rank to another (default 0)", true, kMaxUnits, hop);
+  addNumber(
+      flags, "cap", "most activations that a rank keeps, in micro-batches (default: any number)", kMaxMicroBatches,
+      [this](double value) { cap = value; }, /*takesZero=*/false);
+  addNumber(flags, "hop", "time from one rank to another (default 0)", kMaxUnits,
+            [this](double value) { hop = value; });
   flags.addText("times", "FILE.json",
                 "times of forwards, input and weight gradients of chunks (default: 1 each for all chunks of a rank "
                 "together)",

@@ -23,7 +23,7 @@ TimesInUnits windlass::schedule::makeEqualTimes(const Placement &placement) {
   return times;
 }
 
-static bool isTime(double time) { return time >= 0 && time <= kMaxUnits; }
+static bool isTime(double time) { return time >= 0 && time <= double(kMaxUnits); }
 
 llvm::Expected<TimesInUnits> windlass::schedule::readTimes(llvm::StringRef path) {
   constexpr int64_t kMostBytes = 16 << 20;

@@ -16,7 +16,7 @@ struct TimesInUnits {
 };
 
 /// The largest time that a user may give.
-constexpr double kMaxUnits = 1e9;
+constexpr int64_t kMaxUnits = 1'000'000'000;
 
 /// Returns the times where a forward, an input gradient and a weight gradient of all chunks of a position (of one
 /// direction) take one unit each, as most papers count.
