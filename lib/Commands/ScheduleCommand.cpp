@@ -21,7 +21,6 @@
 using namespace windlass;
 using namespace windlass::schedule;
 using llvm::formatv;
-using llvm::Twine;
 
 namespace {
 
@@ -368,8 +367,8 @@ int windlass::runSchedule(Console &console, const std::vector<std::string> &word
            positional.empty() ? makeAnswer(console, flags, given, answer) : readAnswer(console, flags, given, answer)))
     return code;
   answer.step.timing = llvm::cantFail(timePipeline(answer.step.pipeline, answer.step.times));
-  // A step that is too large to be searched has no bound.
-  if (!answer.bound) {
+  // The bound is one of schedules that run micro-batches in order; a step that is too large to be searched has none.
+  if (!answer.bound && runsInOrder(answer.step.pipeline)) {
     if (llvm::Expected<int64_t> bound = boundSchedule(answer.problem))
       answer.bound = *bound;
     else

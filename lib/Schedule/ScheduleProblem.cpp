@@ -54,3 +54,20 @@ llvm::Error windlass::schedule::checkProblem(const ScheduleProblem &problem) {
                                      " there");
   return llvm::Error::success();
 }
+
+bool windlass::schedule::runsInOrder(const Pipeline &pipeline) {
+  struct Counts {
+    int64_t forwards = 0, inputGradients = 0, weightGradients = 0;
+  };
+  std::vector<Counts> chunks(pipeline.placement.countChunks());
+  for (const Schedule &schedule : pipeline.positions)
+    for (const Action &action : schedule.actions) {
+      Counts &counts = chunks[action.chunk];
+      bool isWhole = action.kind == ActionKind::Backward;
+      if ((action.kind == ActionKind::Forward && action.microBatch != counts.forwards++) ||
+          ((isWhole || action.kind == ActionKind::InputGradient) && action.microBatch != counts.inputGradients++) ||
+          ((isWhole || action.kind == ActionKind::WeightGradient) && action.microBatch != counts.weightGradients++))
+        return false;
+    }
+  return true;
+}

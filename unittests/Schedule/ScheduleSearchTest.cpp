@@ -183,6 +183,12 @@ TEST(ScheduleSearch, SameProblemSameSchedule) {
   EXPECT_EQ(printPipeline(search(problem, 500'000).pipeline), printPipeline(search(problem, 500'000).pipeline));
 }
 
+TEST(ScheduleSearch, OnlyOrdersOfMicroBatchesAreBounded) {
+  for (const NamedSchedule &each : getNamedSchedules())
+    EXPECT_EQ(runsInOrder(llvm::cantFail(each.make(2, each.chunksPerPosition, 4))), each.name != "breadth-first")
+        << each.name.str();
+}
+
 TEST(ScheduleSearch, WrongProblemsAreRefused) {
   auto refusal = [](const ScheduleProblem &problem) {
     llvm::Expected<SearchedSchedule> found = searchSchedule(problem);

@@ -33,6 +33,10 @@ std::vector<int64_t> getLeastCaps(const Placement &placement);
 /// for one micro-batch of all chunks of a chain on its position, or there are too many actions or chunks.
 llvm::Error checkProblem(const ScheduleProblem &problem);
 
+/// Returns whether each chunk runs its micro-batches in order, in forwards and in both parts of backwards, as all
+/// schedules of a problem do.
+bool runsInOrder(const Pipeline &pipeline);
+
 } // namespace windlass::schedule
 
 #endif
