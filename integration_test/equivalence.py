@@ -19,6 +19,7 @@ KINDS = ('loss', 'grad_norm', 'gradient', 'parameter', 'state', 'evaluate')
 TO_L1 = ('--onnx-to-train-pipeline',)
 TO_L2 = ('--train-graph-pipeline',
          '--train-functions-pipeline=average={average} micro-batches={G} optimizer={optimizer} clip={clip} precision={precision}')
+TO_CHUNKS = ('--plan-cut-model=positions={positions} schedule={schedule} chunks={chunks} cluster=cpu:{devices}',)
 TO_PLAN = ('--plan-apply-strategy=strategy={S} ranks={R} bucket-bytes={bucket}', '--plan-choose-segments=steps={recompute}')
 TO_L3B = ('--plan-materialize-pipeline',)
 TO_L3 = TO_PLAN + TO_L3B
@@ -46,7 +47,11 @@ class Setup:
     work: str
     micro_batches: int = 1
     average: str = 'micro-batches'
+    # Ranks of each position of a pipeline.
     ranks: tuple = (1,)
+    positions: int = 1
+    schedule: str = '1f1b'
+    chunks: int = 1
     strategy: str = 'ddp'
     bucket_bytes: int = 4 << 20
     recompute: int = 0
@@ -80,14 +85,16 @@ class Equivalence:
     def lower(self, source, passes, name, **values):
         target = self.work / name
         values.update(G=self.setup.micro_batches, average=self.setup.average, optimizer=self.setup.optimizer, precision=self.setup.precision,
-                      bucket=self.setup.bucket_bytes, recompute=self.setup.recompute, clip=str(self.setup.clip).lower())
+                      bucket=self.setup.bucket_bytes, recompute=self.setup.recompute, clip=str(self.setup.clip).lower(),
+                      positions=self.setup.positions, schedule=self.setup.schedule, chunks=self.setup.chunks)
         # Errors are printed without the module, which would be longer than the part that is kept.
         execute(self.opt, '--mlir-print-op-on-diagnostic=false', source, *(text.format(**values) if '{' in text else text for text in passes), '-o', target)
         return target
 
     def lower_for(self, l2, ranks):
         """(module, level) of L3, L4, L4 with fused operators, and L5."""
-        l3 = self.lower(l2, TO_L3, f'l3-{ranks}.mlir', R=ranks, S=self.setup.strategy)
+        cut = TO_CHUNKS if self.setup.positions > 1 else ()
+        l3 = self.lower(l2, cut + TO_L3, f'l3-{ranks}.mlir', R=ranks, S=self.setup.strategy, devices=ranks * self.setup.positions)
         l4 = self.lower(l3, TO_L4, f'l4-{ranks}.mlir')
         fused = self.lower(l4, TO_FUSED, f'l4-fused-{ranks}.mlir')
         l5 = self.lower(fused, TO_L5, f'l5-{ranks}.mlir')
@@ -135,7 +142,8 @@ class Equivalence:
             modules = self.lower_for(l2, ranks)
             for precision in BOUNDS:
                 for module, level in modules:
-                    dump = self.run(module, level, precision, '--ranks', ranks)
+                    programs = 1 if level == 'L3' else self.setup.positions
+                    dump = self.run(module, level, precision, '--ranks', ranks * programs)
                     self.compare(reference[precision], dump, precision)
                     dump.unlink()
         return (f'equivalent: {self.comparisons} comparisons, '
@@ -151,6 +159,9 @@ def main():
     parser.add_argument('--average', default='micro-batches', choices=('micro-batches', 'tokens'))
     parser.add_argument('--ranks', type=lambda text: tuple(int(part) for part in text.split(',')), default=(1,))
     parser.add_argument('--strategy', default='ddp')
+    parser.add_argument('--positions', type=int, default=1, help='of a pipeline, with as many ranks each')
+    parser.add_argument('--schedule', default='1f1b')
+    parser.add_argument('--chunks', type=int, default=1, help='of each position')
     parser.add_argument('--bucket-bytes', type=int, default=4 << 20)
     parser.add_argument('--recompute', type=int, default=0, metavar='STEPS', help='segments that are recomputed (-1: all)')
     parser.add_argument('--precision', default='f32', help='of the program: f32, bf16 or f16')

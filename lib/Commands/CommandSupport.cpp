@@ -4,6 +4,7 @@
 
 #include "windlass/Dialect/Plan/Transforms/NamedStrategies.h"
 #include "windlass/InitAllDialects.h"
+#include "windlass/Schedule/NamedSchedules.h"
 #include "windlass/Support/Glob.h"
 #include "windlass/Support/InputFile.h"
 #include "windlass/Support/Words.h"
@@ -147,6 +148,24 @@ void CompileFlags::declareSettings(Flags &flags) {
   flags.addList("no-decay", "GLOB", "parameters without weight decay, besides those of rank 1 and 0", settings.noDecay);
 }
 
+/// Reads NAME[=V]; returns what is wrong with it.
+static std::string readSchedule(llvm::StringRef text, planner::PipelineChoice &pipeline) {
+  auto [name, count] = text.split('=');
+  const schedule::NamedSchedule *named = schedule::findNamedSchedule(name);
+  if (!named)
+    return "--schedule takes the name of a published schedule, such as 1f1b or interleaved, not " + printable(name);
+  pipeline.schedule = name.str();
+  pipeline.chunksPerPosition = named->chunksPerPosition;
+  if (!count.empty() && count.getAsInteger(10, pipeline.chunksPerPosition))
+    return "--schedule takes NAME=V with a number of chunks V, not " + printable(text);
+  if (!named->hasChunks(pipeline.chunksPerPosition) || pipeline.chunksPerPosition > schedule::kMaxChunks)
+    return llvm::formatv("--schedule {0} has {1} of each stage{2}, not {3}", name,
+                         countOf(named->chunksPerPosition, "chunk"), named->takesMoreChunks ? " or more" : "",
+                         pipeline.chunksPerPosition)
+        .str();
+  return "";
+}
+
 void CompileFlags::declarePlan(Flags &flags) {
   flags.addHeading("Plan:");
   flags.addText("cluster", "C", "the devices: a preset such as cpu:2, h200:8, a100-40g:4x8, or a file", cluster);
@@ -155,6 +174,15 @@ void CompileFlags::declarePlan(Flags &flags) {
                                                   "do); or auto, which searches one for every "
                                                   "operator (default auto)",
                 choice.strategy);
+  flags.addInteger(
+      "stages",
+      "of a pipeline, which share the devices evenly; the model is cut where the longest stage is shortest, "
+      "and --strategy plans the ranks of each (default 1)",
+      choice.pipeline.positions, 1, schedule::kMaxChunks);
+  flags.add("schedule", "NAME[=V]",
+            "the published schedule by which stages run, each with V chunks of the model (default 1f1b; see "
+            "docs/schedules.md)",
+            [this](llvm::StringRef text) { return readSchedule(text, choice.pipeline); });
   flags.addList(
       "pin", "PATTERN=VALUE",
       "fixes a strategy (n0:model, whole) or layouts ([8:batch, 64]) of the operators that a glob matches, or a "
@@ -260,7 +288,7 @@ static int takeSettings(Console &console, CompileFlags &flags, const Flags &give
                                                         : ", but the plan was made with other pins, such as " +
                                                               printable(plan.settings.pins.front())) +
                             "; leave --pin out or make another plan");
-  for (llvm::StringRef flag : {"strategy", "onnx-pins"})
+  for (llvm::StringRef flag : {"strategy", "onnx-pins", "stages", "schedule"})
     if (given.isGiven(flag))
       return console.fail(Code::contradiction,
                           "--" + flag.str() + " is for making a plan, but --plan gives one; leave one of them out");

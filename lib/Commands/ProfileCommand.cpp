@@ -82,7 +82,7 @@ private:
     Compilation compilation(context, modelPath, printEvents(console));
     if (int code = planModel(console, compilation, compileFlags, flags, Purpose::trial))
       return code;
-    add(compilation.getProgram(), to);
+    addAll(compilation.getModule(), to);
     return kDone;
   }
 
@@ -90,6 +90,12 @@ private:
     to.add(schedule);
     if (compileFlags.choice.cluster.getBackend() == "cuda")
       to.addFused(schedule);
+  }
+
+  /// Adds the commands of all positions.
+  void addAll(ModuleOp module, MeasuredCommands &to) {
+    for (sched::ProgramOp program : sched::getPrograms(module))
+      add(program, to);
   }
 
   int addNamed(MeasuredCommands &to) {
@@ -105,7 +111,7 @@ private:
         named.strategy = measured.str();
         Schedule schedule;
         if (compilation.trySchedule(named, schedule))
-          add(schedule.program, to);
+          addAll(*schedule.module, to);
       }
     return kDone;
   }
@@ -121,7 +127,7 @@ private:
     found.strategy = "auto";
     if (int code = console.codeOf(compilation.applyStrategy(found, Purpose::trial)))
       return code;
-    add(compilation.getProgram(), to);
+    addAll(compilation.getModule(), to);
     return kDone;
   }
 

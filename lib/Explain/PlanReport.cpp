@@ -215,6 +215,8 @@ PlanReport windlass::describePlan(Compilation &compilation, llvm::StringRef mode
   for (plan::AxisAttr axis : mesh.getAxes())
     report.mesh.push_back({axis.getName().getValue().str(), axis.getSize()});
   report.replicas = mesh.sizeOf(plan::AxisRole::replica);
+  if (auto its = compilation.getPlanned()->getAttrOfType<plan::PipelineAttr>(plan::kPipelineAttr))
+    report.pipeline = PipelineFacts{its.getPositions(), its.getSchedule().str(), int64_t(program.getPosition())};
   report.averagesTokens = module->hasAttr(train::kCountedLabelsAttr);
   report.memory = measureArena(program);
   report.reserve = compilation.getReserve();
@@ -235,15 +237,18 @@ PlanReport windlass::describePlan(Compilation &compilation, llvm::StringRef mode
 static void printMemory(const PlanReport &report, llvm::raw_ostream &out) {
   const ArenaBytes &memory = report.memory;
   const RecomputeReport &recompute = report.recompute;
-  out << "memory     " << mebibytes(memory.arena) << " per device: parameters " << mebibytes(memory.parameters)
-      << ", gradients " << mebibytes(memory.gradients) << ", optimizer state " << mebibytes(memory.state) << ", inputs "
-      << mebibytes(memory.inputs) << ", activations and scratch "
+  out << "memory     " << mebibytes(memory.arena) << " per device"
+      << (report.pipeline
+              ? " of stage " + std::to_string(report.pipeline->largestStage) + ", which needs the most: parameters "
+              : ": parameters ")
+      << mebibytes(memory.parameters) << ", gradients " << mebibytes(memory.gradients) << ", optimizer state "
+      << mebibytes(memory.state) << ", inputs " << mebibytes(memory.inputs) << ", activations and scratch "
       << mebibytes(memory.arena - memory.parameters - memory.gradients - memory.state - memory.inputs) << "\n"
       << "packing    " << mebibytes(memory.largestLiveSet) << " is the largest live set, "
       << llvm::formatv("{0:f2} %", memory.arena * 100.0 / std::max<int64_t>(1, memory.largestLiveSet) - 100)
       << " above it the arena\n"
       << peakText(report.peak) << reserveText(report.reserve) << "stash      " << mebibytes(recompute.stashBytes)
-      << " for the backward pass";
+      << (report.pipeline ? " of a micro-batch in all stages, for the backward pass" : " for the backward pass");
   if (recompute.flops > 0)
     out << ", " << mebibytes(recompute.stashBytesBefore) << " if nothing were recomputed\n"
         << "recompute  " << recomputeText(recompute) << ": "
@@ -257,7 +262,11 @@ static void printMemory(const PlanReport &report, llvm::raw_ostream &out) {
 void windlass::printText(const PlanReport &report, bool showsModel, llvm::raw_ostream &out) {
   out << "model      " << report.model << "\n"
       << "cluster    " << report.cluster.describe() << ", " << mebibytes(report.memoryLimit) << " per device\n"
-      << "ranks      " << report.ranks << " (" << meshText(report) << ")\n"
+      << "ranks      " << report.ranks
+      << (report.pipeline
+              ? llvm::formatv(" in {0} stages by {1}", report.pipeline->stages, report.pipeline->schedule).str()
+              : "")
+      << " (" << meshText(report) << ")\n"
       << "step       " << report.microBatches << (report.microBatches == 1 ? " micro-batch, " : " micro-batches, ")
       << report.replicas << " at once, " << report.microBatches / report.replicas << " one after another"
       << (report.averagesTokens ? ", averaged over tokens" : "") << "\n"
@@ -341,6 +350,12 @@ void windlass::printJson(const PlanReport &report, llvm::raw_ostream &out) {
     json.attribute("model", report.model);
     json.attribute("cluster", toJson(report.cluster));
     json.attribute("ranks", report.ranks);
+    if (report.pipeline)
+      json.attributeObject("pipeline", [&] {
+        json.attribute("stages", report.pipeline->stages);
+        json.attribute("schedule", report.pipeline->schedule);
+        json.attribute("largest_stage", report.pipeline->largestStage);
+      });
     json.attribute("micro_batches", report.microBatches);
     json.attribute("average", report.averagesTokens ? "tokens" : "micro-batches");
     json.attribute("replicas", report.replicas);

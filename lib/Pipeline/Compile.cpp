@@ -6,6 +6,7 @@
 #include "SearchPlan.h"
 #include "windlass/Conversion/PlanToOnnx/OnnxShardings.h"
 #include "windlass/Support/Printable.h"
+#include "windlass/Support/Words.h"
 
 #include "windlass/Conversion/SchedToEmitC/SchedToEmitC.h"
 #include "windlass/Dialect/Plan/Transforms/Passes.h"
@@ -145,7 +146,26 @@ LogicalResult Compilation::readOnnxPins(const PlanChoice &choice, std::vector<st
   return success();
 }
 
+LogicalResult Compilation::applyPipeline(const PlanChoice &choice) {
+  const planner::PipelineChoice &pipeline = choice.pipeline;
+  if (pipeline.positions == 1)
+    return success();
+  if (choice.strategy == "auto")
+    return error(Code::usage) << "--stages " << pipeline.positions
+                              << " needs a named strategy for the ranks of each stage, because the search does not "
+                                 "know pipelines yet: give --strategy zero1 or another one";
+  int64_t devices = choice.cluster.getDevices();
+  if (devices % pipeline.positions != 0)
+    return error(Code::contradiction) << "--stages is " << pipeline.positions << " but the cluster has "
+                                      << countOf(devices, "device") << ", which as many stages cannot share evenly";
+  CostModel costs(choice.cluster, choice.profile.get(), train::getPrecision(*module).str());
+  CodeScope scope(&context, Code::strategy);
+  return planner::cutModel(*module, pipeline, choice.getPositionRanks(), costs);
+}
+
 LogicalResult Compilation::applyStrategy(const PlanChoice &choice, Purpose purpose) {
+  if (failed(applyPipeline(choice)))
+    return failure();
   PlanChoice pinned = choice;
   if (!choice.onnxPins.empty() && choice.strategy == "auto")
     return error(Code::usage)
@@ -264,7 +284,10 @@ LogicalResult Compilation::materialize() { return windlass::materialize(*module,
 void Compilation::addAttentions(const PlanChoice &choice, cpp::ProjectOptions &options) {
   const AttentionChoices &measured = *choice.profile->attention;
   int64_t room = options.scratchBytes + std::max<int64_t>(choice.getMemoryLimit() - scheduled.bytes, 0);
-  options.attention = {measured.device, measured.library, chooseAttentions(scheduled.program, measured, room)};
+  options.attention = {measured.device, measured.library, {}};
+  for (sched::ProgramOp program : sched::getPrograms(*scheduled.module))
+    for (const rt::attention_choice &each : chooseAttentions(program, measured, room))
+      options.attention.choices.push_back(each);
   for (const rt::attention_choice &each : options.attention.choices)
     options.scratchBytes = std::max(options.scratchBytes, each.workspace_bytes);
 }
@@ -283,14 +306,16 @@ LogicalResult Compilation::emit(const PlanChoice &choice, cpp::ProjectFiles &fil
   if (rt::status checked = checkPrecision(backend, precision); !checked.is_ok())
     return error(checked.kind()) << checked.message();
   if (backend == "cuda" && choice.profile && choice.profile->products && !choice.profile->products->epilogues.empty()) {
-    chooseEpilogues(scheduled.program, *choice.profile->products);
+    for (sched::ProgramOp program : sched::getPrograms(*scheduled.module))
+      chooseEpilogues(program, *choice.profile->products);
     // Commands have moved, so it must be verified that no byte is read or written in another order.
     scheduled.isVerified = false;
   }
   if (failed(verifySchedule(scheduled)))
     return failure();
   cpp::ProjectOptions options;
-  options.scratchBytes = sched::getScratchBytesPerThread(scheduled.program);
+  for (sched::ProgramOp program : sched::getPrograms(*scheduled.module))
+    options.scratchBytes = std::max(options.scratchBytes, sched::getScratchBytesPerThread(program));
   if (backend == "cuda" && choice.profile && choice.profile->attention)
     addAttentions(choice, options);
   if (failed(convertSchedToEmitC(*scheduled.module)))

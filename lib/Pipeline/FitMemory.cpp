@@ -23,7 +23,7 @@ static constexpr int64_t kSureShare = 8;
 std::unique_ptr<Pass> windlass::createStrategyPass(const PlanChoice &choice) {
   plan::ApplyStrategyOptions options;
   options.strategy = choice.strategy;
-  options.ranks = choice.cluster.getDevices();
+  options.ranks = choice.getPositionRanks();
   options.pins.append(choice.pins.begin(), choice.pins.end());
   return plan::createApplyStrategy(options);
 }

@@ -36,18 +36,24 @@ LogicalResult windlass::makeSchedule(ModuleOp planned, const Cluster &cluster, i
   schedule.recompute = reportRecompute(planned);
   schedule.module = planned.clone();
   schedule.isVerified = false;
+  // What a pipeline cannot run, such as a weight on two positions, is found when the model is cut.
+  Code distributed = planned->hasAttr(plan::kPipelineAttr) ? code : Code::lowering;
   if (failed(materialize(*schedule.module, code)) ||
-      failed(runPhases(*schedule.module, Code::lowering, {Phase::distribute, Phase::fuse, Phase::lowerToCommands})))
+      failed(runPhases(*schedule.module, distributed, {Phase::distribute})) ||
+      failed(runPhases(*schedule.module, Code::lowering, {Phase::fuse, Phase::lowerToCommands})))
     return failure();
-  FailureOr<sched::ProgramOp> program = sched::getOnlyProgram(*schedule.module);
-  if (failed(program))
-    return failure();
-  schedule.program = *program;
-  schedule.reserve = declareReserve(*program, cluster, threads);
-  schedule.bytes = schedule.liveBytes = schedule.reserve.total();
-  sched::ArenaOp arena = sched::getDeviceArena(*program);
-  schedule.bytes += arena.getBytes();
-  schedule.liveBytes += arena->getAttrOfType<IntegerAttr>(sched::kLargestLiveSetAttr).getInt();
+  schedule.bytes = 0;
+  for (sched::ProgramOp program : sched::getPrograms(*schedule.module)) {
+    rt::reserve reserve = declareReserve(program, cluster, threads);
+    sched::ArenaOp arena = sched::getDeviceArena(program);
+    int64_t bytes = reserve.total() + static_cast<int64_t>(arena.getBytes());
+    if (bytes <= schedule.bytes)
+      continue;
+    schedule.program = program;
+    schedule.reserve = reserve;
+    schedule.bytes = bytes;
+    schedule.liveBytes = reserve.total() + arena->getAttrOfType<IntegerAttr>(sched::kLargestLiveSetAttr).getInt();
+  }
   return purpose == Purpose::program ? verifySchedule(schedule) : success();
 }
 

@@ -53,7 +53,7 @@ int64_t windlass::expectCommunication(const plan::StrategyChoice &mesh, const Cl
 
 rt::reserve windlass::declareReserve(sched::ProgramOp program, const Cluster &cluster, int64_t threads) {
   plan::MeshAttr mesh = program.getMesh();
-  rt::reserve_need need = describeRank(mesh.getRanks(), cluster);
+  rt::reserve_need need = describeRank(cluster.getDevices(), cluster);
   int64_t most = 1;
   for (const HostGroup &group : cluster.hosts)
     most = std::max(most, group.devices);

@@ -1,5 +1,7 @@
 #include "Labels.h"
 
+#include "WholeWork.h"
+
 #include "windlass/Dialect/Plan/Transforms/Propagation.h"
 #include "windlass/Dialect/Plan/Transforms/Segments.h"
 #include "windlass/Dialect/Plan/Transforms/StrategyChoice.h"
@@ -103,22 +105,6 @@ void Labels::findSplits() {
     follow(group, true);
 }
 
-/// Whether an operator multiplies floats that are narrower than f32.
-static bool isNarrowContraction(Operation *op) {
-  Type element = getElementTypeOrSelf(op->getOperandTypes().empty() ? op->getResult(0) : op->getOperand(0));
-  return llvm::cast<train::TrainOpInterface>(op).getPrecisionClass() == train::PrecisionClass::Contraction &&
-         element.getIntOrFloatBitWidth() < 32;
-}
-
-/// Returns the family of the command that the operator becomes.
-static std::string getFamily(Operation *op) {
-  Type element = getElementTypeOrSelf(op->getOperandTypes().empty() ? op->getResult(0) : op->getOperand(0));
-  if (llvm::isa<train::MatmulOp>(op) && train::getPrecision(op->getParentOfType<ModuleOp>()) == "tf32")
-    return kTf32Products;
-  return makeFamily(llvm::isa<train::ScalarOpInterface>(op) ? "map" : op->getName().stripDialect().str(),
-                    element.getIntOrFloatBitWidth() < 32 && llvm::isa<FloatType>(element));
-}
-
 /// Lists all ways to put each axis on one factor or on none.
 std::vector<plan::Splits> Labels::listSplits(unsigned group) const {
   const train::OpFactors &own = factors[group];
@@ -184,11 +170,9 @@ void Labels::makeOperatorLabels(unsigned group) {
     for (auto [value, layout] : llvm::zip_equal(op->getResults(), label.results))
       bytes += static_cast<double>(getTensorBytes(layout.getLocalType(typeOf(value), mesh)));
     if (!plan::Recomputation::isFree(op) && !plan::Recomputation::isView(op)) {
-      OperatorWork &work = label.work;
+      OperatorWork &work = label.work = getWholeWork(op);
       work.flops = whole.flops / static_cast<double>(parts);
       work.bytes = wholeBytes > 0 ? whole.bytes * bytes / wholeBytes : 0;
-      work.isNarrow = isNarrowContraction(op);
-      work.family = getFamily(op);
       label.picoseconds = costs.getPicoseconds(work) + getInnerCost(op, own, label);
     }
     labels.push_back(std::move(label));

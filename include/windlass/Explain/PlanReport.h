@@ -29,6 +29,14 @@ struct PeakFacts {
   std::vector<Live> live;
 };
 
+/// The pipeline of a plan with several stages.
+struct PipelineFacts {
+  int64_t stages = 1;
+  std::string schedule;
+  /// The stage whose devices need the most memory, which is the one reported.
+  int64_t largestStage = 0;
+};
+
 struct PlanReport {
   /// The file of the model.
   std::string model;
@@ -37,6 +45,8 @@ struct PlanReport {
   bool averagesTokens = false;
   /// The mesh axes with their sizes.
   std::vector<std::pair<std::string, int64_t>> mesh;
+  /// None for a plan of one stage.
+  std::optional<PipelineFacts> pipeline;
   ArenaBytes memory;
   rt::reserve reserve;
   /// The bytes that a device may use.

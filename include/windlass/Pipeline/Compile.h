@@ -89,6 +89,8 @@ public:
 private:
   /// Freezes all parameters but those that a plan trains, by their logical names.
   mlir::LogicalResult trainOnly(llvm::ArrayRef<std::string> names);
+  /// Cuts the module at L2 into the chunks of the pipeline that is wanted, if one is.
+  mlir::LogicalResult applyPipeline(const PlanChoice &choice);
   mlir::LogicalResult readOnnxPins(const PlanChoice &choice, std::vector<std::string> &pins);
   mlir::LogicalResult makePlan(const PlanChoice &choice, std::unique_ptr<mlir::Pass> pass, Purpose purpose,
                                bool mayRecompute);

@@ -39,12 +39,12 @@ enum class Purpose {
 /// A module at L5 and the memory that it needs.
 struct Schedule {
   mlir::OwningOpRef<mlir::ModuleOp> module;
-  /// The program of its only position.
+  /// The program of the position whose ranks need the most memory; `sched::getPrograms` has all.
   sched::ProgramOp program;
-  /// The memory of a rank besides its arenas, as the back end declares it or the user gives it.
+  /// The memory of such a rank besides its arenas, as the back end declares it or the user gives it.
   rt::reserve reserve;
-  /// The bytes per device: its arena and the reserve, and the reserve with the largest set of values in the arena that
-  /// are live at one time.
+  /// The bytes of such a device: its arena and the reserve, and the reserve with the largest set of values in the arena
+  /// that are live at one time.
   int64_t bytes = 0, liveBytes = 0;
   RecomputeReport recompute;
   /// Whether weights that the strategy would gather ahead of their use are gathered where they are used, to fit.

@@ -4,6 +4,7 @@
 
 #include "windlass/Cluster/Cluster.h"
 #include "windlass/Dialect/Plan/PlanFile.h"
+#include "windlass/Planner/CutModel.h"
 #include "windlass/Profile/Profile.h"
 
 #include <memory>
@@ -17,6 +18,8 @@ namespace windlass {
 struct PlanChoice {
   /// The strategy: a named one, or "auto".
   std::string strategy = "auto";
+  /// The pipeline, whose positions share the devices evenly; the strategy plans the ranks of each.
+  planner::PipelineChoice pipeline;
   /// The pins, which the strategy may not change, PATTERN=VALUE (`Pins.h`).
   std::vector<std::string> pins;
   /// The configuration of the model whose sharding annotations are pins too; empty for none.
@@ -33,6 +36,8 @@ struct PlanChoice {
   /// The plan that the search begins with; null for none.
   std::shared_ptr<const plan::PlanFile> start;
   Cluster cluster;
+  /// The number of ranks of each position.
+  int64_t getPositionRanks() const { return cluster.getDevices() / pipeline.positions; }
   /// The measured times of the cluster's devices; null for the analytic model.
   std::shared_ptr<const Profile> profile;
 };

@@ -34,4 +34,20 @@ def ChooseStrategies : Pass<"plan-choose-strategies", "::mlir::ModuleOp"> {
   let dependentDialects = ["::windlass::plan::PlanDialect"];
 }
 
+def CutModel : Pass<"plan-cut-model", "::mlir::ModuleOp"> {
+  let summary = "cuts the model into the chunks of a pipeline";
+  let description = [{
+    Takes the functions of L2. Sets `plan.pipeline`: the positions, the schedule by which they run, and the operators
+    with which the chunks begin. Chunks begin where few bytes cross, such as between two blocks, so that the longest
+    chunk takes the least time by the cluster's figures. `plan-to-sched` makes a program for each position of it.
+  }];
+  let options = [
+    Option<"positions", "positions", "int64_t", "2", "of the pipeline, which share the cluster's devices evenly">,
+    Option<"schedule", "schedule", "std::string", "\"1f1b\"", "the name of a published schedule (docs/schedules.md)">,
+    Option<"chunks", "chunks", "int64_t", "1", "of each position">,
+    Option<"cluster", "cluster", "std::string", "\"cpu:2\"", "the devices: a preset such as h100:8, or a file">,
+  ];
+  let dependentDialects = ["::windlass::plan::PlanDialect"];
+}
+
 #endif

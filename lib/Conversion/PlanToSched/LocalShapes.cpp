@@ -68,7 +68,6 @@ FailureOr<Operation *> sched::cloneLocal(OpBuilder &builder, Operation &op, IRMa
     part.setType(layout.getLocalType(llvm::cast<RankedTensorType>(whole.getType()), mesh));
   }
   local->removeAttr(plan::kStrategyAttr);
-  local->removeAttr(plan::kLayoutsAttr);
   if (failed(localizeAttributes(op, local)))
     return failure();
   return local;

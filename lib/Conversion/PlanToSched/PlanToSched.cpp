@@ -1,5 +1,7 @@
 #include "windlass/Conversion/PlanToSched/Passes.h"
 
+#include "ChunkNumbers.h"
+#include "CutChunks.h"
 #include "Lowering.h"
 #include "windlass/Dialect/Sched/IR/Schedules.h"
 #include "windlass/Dialect/Sched/IR/StepFunctions.h"
@@ -22,8 +24,9 @@ namespace {
 /// Clones operators of one function of L3b, with local shapes, into functions of L4.
 class LocalLowering {
 public:
-  LocalLowering(Resources &resources, MeshAttr mesh, OpBuilder builder)
-      : resources(resources), mesh(mesh), builder(builder) {}
+  /// With `keepsLayouts`, operators keep `plan.layouts`: those of what may cross the border of two chunks.
+  LocalLowering(Resources &resources, MeshAttr mesh, bool keepsLayouts, OpBuilder builder)
+      : resources(resources), mesh(mesh), builder(builder), keepsLayouts(keepsLayouts) {}
 
   /// Lowers an op that is neither a stash nor a terminator. Everything it uses is mapped afterwards.
   LogicalResult lower(Operation &op) {
@@ -43,7 +46,11 @@ public:
     if (auto reshard = llvm::dyn_cast<plan::ReshardOp>(op))
       return lower(reshard);
     FailureOr<Operation *> local = cloneLocal(builder, op, mapping, mesh);
-    return success(succeeded(local));
+    if (failed(local))
+      return failure();
+    if (!keepsLayouts)
+      (*local)->removeAttr(plan::kLayoutsAttr);
+    return success();
   }
 
   /// Maps a value of the old function to one of the new function, if it has none yet: a load of its resource.
@@ -93,6 +100,8 @@ public:
                                             : &block->front();
          made; made = made->getNextNode())
       copyLabels(op, made);
+    if (Operation *made = moved->getDefiningOp(); made && keepsLayouts && *moved != part)
+      made->setAttr(plan::kLayoutsAttr, ArrayAttr::get(made->getContext(), {to}));
     return moved;
   }
 
@@ -152,11 +161,13 @@ private:
   }
 
   static void copyLabels(Operation &from, Operation *to) {
-    for (StringRef name : {StringRef(plan::kRepeatAttr), StringRef(train::kIdAttr), StringRef(train::kForwardAttr)})
+    for (StringRef name : {StringRef(plan::kRepeatAttr), StringRef(train::kIdAttr), StringRef(train::kForwardAttr),
+                           StringRef(plan::kChunkAttr)})
       if (Attribute attribute = from.getAttr(name))
         to->setAttr(name, attribute);
   }
 
+  bool keepsLayouts;
   Operation *lastArgument = nullptr;
 };
 
@@ -235,6 +246,7 @@ struct PlanToSched : windlass::sched::impl::PlanToSchedBase<PlanToSched> {
     mesh = module->getAttrOfType<MeshAttr>(plan::kMeshAttr);
     if (!mesh)
       return module.emitError("has no plan.mesh: apply a strategy or a plan first");
+    pipeline = module->getAttrOfType<plan::PipelineAttr>(plan::kPipelineAttr);
     SmallVector<func::FuncOp> planned = plan::getPlannedFunctions(module);
     func::FuncOp microbatch = train::getMicrobatchFunction(module);
     func::FuncOp update = train::getUpdateFunction(module);
@@ -259,7 +271,7 @@ struct PlanToSched : windlass::sched::impl::PlanToSchedBase<PlanToSched> {
     for (func::FuncOp function : planned)
       function.erase();
     dropPlan();
-    return success();
+    return pipeline ? cutChunks(module, program, pipeline) : success();
   }
 
 private:
@@ -274,7 +286,7 @@ private:
   }
 
   LocalLowering lowerInto(func::FuncOp function) {
-    return LocalLowering(*resources, mesh, OpBuilder::atBlockEnd(&function.front()));
+    return LocalLowering(*resources, mesh, bool(pipeline), OpBuilder::atBlockEnd(&function.front()));
   }
 
   static void finish(func::FuncOp function, ValueRange results = {}) {
@@ -288,9 +300,14 @@ private:
     bool isInit = old.getName() == train::kInitFunction;
     func::FuncOp function = createFunction(old.getLoc(), isInit ? StepRole::init : StepRole::evaluate);
     LocalLowering lowering = lowerInto(function);
-    for (Operation &op : old.front().without_terminator())
+    ChunkNumbers chunks(isInit ? plan::PipelineAttr() : pipeline);
+    for (Operation &op : old.front().without_terminator()) {
+      chunks.labelForward(op);
       if (failed(lowering.lower(op)))
         return failure();
+    }
+    if (failed(chunks.checkAll(old)))
+      return failure();
     for (OpOperand &operand : old.front().getTerminator()->getOpOperands()) {
       ResourceOp resource = isInit ? resources->ofValue(operand.getOperandNumber()) : resources->getEvaluation();
       if (failed(store(lowering, operand.get(), resource, *operand.getOwner())))
@@ -352,8 +369,10 @@ private:
       return failure();
     func::FuncOp forward = createFunction(old.getLoc(), StepRole::forward);
     LocalLowering lowering = lowerInto(forward);
+    ChunkNumbers chunks(pipeline);
     auto op = block.begin(), end = std::prev(block.end());
     for (; op != end && !llvm::isa<train::StashOp>(*op) && !op->hasAttr(train::kForwardAttr); ++op) {
+      chunks.labelForward(*op);
       if (failed(lowering.lower(*op)))
         return failure();
       for (Value result : op->getResults())
@@ -364,10 +383,14 @@ private:
       if (failed(addToResources(lowering, argument, *block.getTerminator())))
         return failure();
 
+    if (failed(chunks.checkAll(old)))
+      return failure();
+
     func::FuncOp backward = createFunction(old.getLoc(), StepRole::backward);
     LocalLowering backwardLowering = lowerInto(backward);
     Stash stash(*resources, lowering, backwardLowering, backward);
     for (; op != end; ++op) {
+      chunks.labelBackward(*op);
       if (auto stashOp = llvm::dyn_cast<train::StashOp>(*op)) {
         if (failed(stash.lower(stashOp)))
           return failure();
@@ -515,14 +538,16 @@ private:
     for (StringRef name : {plan::kUnitBytesAttr, plan::kPrefetchBytesAttr})
       if (Attribute bytes = module->removeAttr(name))
         program->setAttr(name, bytes);
-    module->removeAttr(plan::kMeshAttr);
-    module->removeAttr(plan::kBucketBytesAttr);
+    for (StringRef name : {plan::kMeshAttr, plan::kBucketBytesAttr, plan::kPipelineAttr})
+      module->removeAttr(name);
     for (auto parameter : module.getOps<train::ParameterOp>())
       for (StringRef name : {plan::kLayoutAttr, plan::kGradientLayoutAttr, plan::kMasterLayoutAttr})
         parameter->removeAttr(name);
   }
 
   MeshAttr mesh;
+  /// Null for a step of one chunk.
+  plan::PipelineAttr pipeline;
   ProgramOp program;
   Resources *resources = nullptr;
   llvm::DenseMap<Value, SmallVector<ResourceOp, 1>> sinks;

@@ -137,139 +137,147 @@ constexpr choice<bool> bindings[] = {{"share", true}, {"none", false}};
 constexpr choice<detail::instruction_set> instruction_sets[] = {{"baseline", detail::instruction_set::baseline},
                                                                 {"avx512", detail::instruction_set::avx512}};
 
-const option_row rows[] = {
-    {"o", "RUN", "folder that the run writes (default run)",
-     [](options &o, const flag_value &f) {
-       o.run = f.text;
-       return f.text.empty() ? usage("-o needs a folder") : ok_status();
-     }},
-    {"data", "F", "training data; repeat it or give a list with commas",
-     [](options &o, const flag_value &f) { return parse_files(f, o.data); }},
-    {"bytes", nullptr, "data files are plain bytes, each byte a token",
-     [](options &o, const flag_value &) { return o.bytes = true, ok_status(); }},
-    {"inputs", "A=tokens,B=next", "which inputs get a window of tokens, which the tokens that follow",
-     [](options &o, const flag_value &f) { return parse_feeds(f, o); }},
-    {"steps", "N", "the run ends after step N, counted from its beginning (default 100)",
-     [](options &o, const flag_value &f) { return parse_count(f, 0, many, o.steps); }},
-    {"epochs", "E",
-     "passes over the data; without --steps the run ends with them (default 1 for explicit batches, no end for tokens)",
-     [](options &o, const flag_value &f) { return parse_count(f, 1, many, o.epochs.emplace()); }},
-    {"shuffle", nullptr, "explicit batches in another order each epoch, as windows of token files always are",
-     [](options &o, const flag_value &) { return o.shuffle = true, ok_status(); }},
-    {"lr", "X", "learning rate (default 0.001)",
-     [](options &o, const flag_value &f) { return parse_real(f, 0, infinite, o.lr); }},
-    {"betas", "B1,B2", "AdamW (default 0.9,0.999)",
-     [](options &o, const flag_value &f) {
-       std::vector<std::string> parts = split_list(f.text);
-       if (parts.size() != 2)
-         return not_a("two numbers B1,B2", f);
-       WINDLASS_TRY(parse_real({f.name, parts[0]}, 0, 1, o.beta1));
-       return parse_real({f.name, parts[1]}, 0, 1, o.beta2);
-     }},
-    {"eps", "X", "AdamW (default 1e-8)",
-     [](options &o, const flag_value &f) { return parse_real(f, 0, infinite, o.epsilon); }},
-    {"momentum", "X", "SGD (default 0)",
-     [](options &o, const flag_value &f) { return parse_real(f, 0, 1, o.momentum); }},
-    {"weight-decay", "X", "(default 0.01 with AdamW, 0 with SGD)",
-     [](options &o, const flag_value &f) { return parse_real(f, 0, infinite, o.weight_decay.emplace()); }},
-    {"clip-norm", "V", "gradients are scaled down to this global norm (default 1, in programs compiled to clip)",
-     [](options &o, const flag_value &f) {
-       WINDLASS_TRY(parse_real(f, 0, infinite, o.clip_norm));
-       return o.clip_norm > 0 ? ok_status() : bad_input("--clip-norm is 0; it has to be above 0");
-     }},
-    {"loss-scale", "X", "f16: what the loss is multiplied with at the start, a power of two (default 65536)",
-     [](options &o, const flag_value &f) { return parse_scale(f, o.scaling.initial); }},
-    {"loss-scale-window", "N", "f16: updates in a row after which the loss scale doubles (default 1000)",
-     [](options &o, const flag_value &f) { return parse_count(f, 1, many, o.scaling.window); }},
-    {"loss-scale-hysteresis", "N", "f16: from the Nth overflow since it last doubled, each one halves it (default 2)",
-     [](options &o, const flag_value &f) { return parse_count(f, 1, many, o.scaling.hysteresis); }},
-    {"loss-scale-floor", "X", "f16: the run stops where the loss scale had to fall below it (default 1)",
-     [](options &o, const flag_value &f) { return parse_scale(f, o.scaling.floor); }},
-    {"lr-schedule", "constant|linear|cosine", "after the warm-up (default constant)",
-     [](options &o, const flag_value &f) { return parse_choice(f, schedules, o.schedule); }},
-    {"schedule-steps", "S", "the step at which linear and cosine reach 0 (default the last step)",
-     [](options &o, const flag_value &f) { return parse_count(f, 1, many, o.schedule_steps.emplace()); }},
-    {"warmup", "W", "steps in which the learning rate rises (default 0)",
-     [](options &o, const flag_value &f) { return parse_count(f, 0, many, o.warmup); }},
-    {"seed", "N", "of initial values and data order (default 0; after --resume the checkpoint's)",
-     [](options &o, const flag_value &f) {
-       return parse_whole(f.text, o.seed.emplace()) ? ok_status() : not_a("a natural number below 2^64", f);
-     }},
-    {"weights", "ROOT", "folder below which external initial values lie",
-     [](options &o, const flag_value &f) { return o.weights = f.text, ok_status(); }},
-    {"parameters", "F", "packed initial values (default params.safetensors beside the program or one folder up)",
-     [](options &o, const flag_value &f) { return o.parameters = f.text, ok_status(); }},
-    {"init", "file|random", "where initial values come from (default file)",
-     [](options &o, const flag_value &f) { return parse_choice(f, inits, o.random_init); }},
-    {"resume", "[DIR]", "continue from the checkpoint DIR (default the newest valid one of RUN)",
-     [](options &o, const flag_value &f) {
-       o.resumes = true;
-       o.resume_from = f.text;
-       return ok_status();
-     }},
-    {"checkpoint-every", "K", "steps between checkpoints; the last step always has one (default 0: only that)",
-     [](options &o, const flag_value &f) { return parse_count(f, 0, many, o.checkpoint_every); }},
-    {"checkpoint-initial", nullptr, "save step-000000 before the first step",
-     [](options &o, const flag_value &) { return o.checkpoint_initial = true, ok_status(); }},
-    {"keep", "K", "keep the newest K checkpoints (default 0: all)",
-     [](options &o, const flag_value &f) { return parse_count(f, 0, many, o.keep); }},
-    {"eval-data", "F", "data that is evaluated and not trained on",
-     [](options &o, const flag_value &f) { return parse_files(f, o.eval_data); }},
-    {"eval-every", "K", "steps between evaluations (default 0: after the last step)",
-     [](options &o, const flag_value &f) { return parse_count(f, 0, many, o.eval_every); }},
-    {"eval-batches", "K", "micro-batches of an evaluation (default 10)",
-     [](options &o, const flag_value &f) { return parse_count(f, 1, many, o.eval_batches); }},
-    {"threads", "T", "of each rank (default the processors of this host divided by its ranks)",
-     [](options &o, const flag_value &f) {
-       std::int64_t value = 0;
-       WINDLASS_TRY(parse_count(f, 1, 1024, value));
-       o.threads = static_cast<std::int32_t>(value);
-       return ok_status();
-     }},
-    {"bind", "share|none",
-     "each process to its share of the processors that its host's ranks may use (default share, unless they are bound)",
-     [](options &o, const flag_value &f) { return parse_choice(f, bindings, o.binds); }},
-    {"instructions", "baseline|avx512",
-     "the most that kernels may use, of what all hosts have; baseline is AVX2 on x86-64 (default avx512)",
-     [](options &o, const flag_value &f) { return parse_choice(f, instruction_sets, o.instructions); }},
-    {"communicator", "mpi|local", "processes or threads as ranks (default mpi under mpirun, else local)",
-     [](options &o, const flag_value &f) {
-       return f.text == "nccl" ? bad_input("--communicator nccl needs a program built for cuda; this one is for cpu")
-                               : parse_choice(f, communicators, o.communicator);
-     }},
-    {"dump-gradients", "F", "write the first step's gradients, whole tensors, to a safetensors file",
-     [](options &o, const flag_value &f) {
-       o.dump_gradients = f.text;
-       return f.text.empty() ? usage("--dump-gradients needs a file") : ok_status();
-     }},
-    {"predicted-seconds", "S", "of a step, as the plan's costs say: goes into the rows of metrics.jsonl",
-     [](options &o, const flag_value &f) { return parse_real(f, 0, infinite, o.predicted_seconds.emplace()); }},
-    {"model-name", "NAME", "what the run calls the model (default the name of its graph)",
-     [](options &o, const flag_value &f) { return o.model_name = f.text, ok_status(); }},
-    {"profile", nullptr,
-     "write RUN/profile.json, seconds by kind of action, RUN/kernels.json, by kernel, and RUN/traces, the last step",
-     [](options &o, const flag_value &) { return o.profile = true, ok_status(); }},
-    {"on-nan", "stop|skip", "at a loss or gradient that is not finite: stop, or leave the update out (default stop)",
-     [](options &o, const flag_value &f) { return parse_choice(f, nan_policies, o.on_nan); }},
-    {"graphs", "auto|on|off",
-     "GPUs: actions of a step run from recorded graphs; auto: on one rank, where that is measured to be faster "
-     "(default auto)",
-     [](options &o, const flag_value &f) { return parse_choice(f, graph_policies, o.graphs); }},
-    {"progress", "auto|terminal|lines|off",
-     "shown as a line that renews itself, or as lines (default auto: the former where standard error is a terminal)",
-     [](options &o, const flag_value &f) { return parse_choice(f, progress_styles, o.progress); }},
-    {"config", "F", "a JSON object that holds any of these settings; flags win",
-     [](options &o, const flag_value &f) {
-       o.config = f.text;
-       return f.text.empty() ? usage("--config needs a file") : ok_status();
-     }},
-    {"json", nullptr, "the summary as one JSON object",
-     [](options &o, const flag_value &) { return o.json = true, ok_status(); }},
-    {"v", nullptr, "say more", [](options &o, const flag_value &) { return o.verbosity = 2, ok_status(); }},
-    {"q", nullptr, "say only errors", [](options &o, const flag_value &) { return o.verbosity = 0, ok_status(); }},
-    {"help", nullptr, "this text", [](options &o, const flag_value &) { return o.help = true, ok_status(); }},
-    {"version", nullptr, "model and plan of this program",
-     [](options &o, const flag_value &) { return o.version = true, ok_status(); }},
+const option_row rows[] =
+    {
+        {"o", "RUN", "folder that the run writes (default run)",
+         [](options &o, const flag_value &f) {
+           o.run = f.text;
+           return f.text.empty() ? usage("-o needs a folder") : ok_status();
+         }},
+        {"data", "F", "training data; repeat it or give a list with commas",
+         [](options &o, const flag_value &f) { return parse_files(f, o.data); }},
+        {"bytes", nullptr, "data files are plain bytes, each byte a token",
+         [](options &o, const flag_value &) { return o.bytes = true, ok_status(); }},
+        {"inputs", "A=tokens,B=next", "which inputs get a window of tokens, which the tokens that follow",
+         [](options &o, const flag_value &f) { return parse_feeds(f, o); }},
+        {"steps", "N", "the run ends after step N, counted from its beginning (default 100)",
+         [](options &o, const flag_value &f) { return parse_count(f, 0, many, o.steps); }},
+        {"epochs", "E",
+         "passes over the data; without --steps the run ends with them (default 1 for explicit batches, no end for "
+         "tokens)",
+         [](options &o, const flag_value &f) { return parse_count(f, 1, many, o.epochs.emplace()); }},
+        {"shuffle", nullptr, "explicit batches in another order each epoch, as windows of token files always are",
+         [](options &o, const flag_value &) { return o.shuffle = true, ok_status(); }},
+        {"lr", "X", "learning rate (default 0.001)",
+         [](options &o, const flag_value &f) { return parse_real(f, 0, infinite, o.lr); }},
+        {"betas", "B1,B2", "AdamW (default 0.9,0.999)",
+         [](options &o, const flag_value &f) {
+           std::vector<std::string> parts = split_list(f.text);
+           if (parts.size() != 2)
+             return not_a("two numbers B1,B2", f);
+           WINDLASS_TRY(parse_real({f.name, parts[0]}, 0, 1, o.beta1));
+           return parse_real({f.name, parts[1]}, 0, 1, o.beta2);
+         }},
+        {"eps", "X", "AdamW (default 1e-8)",
+         [](options &o, const flag_value &f) { return parse_real(f, 0, infinite, o.epsilon); }},
+        {"momentum", "X", "SGD (default 0)",
+         [](options &o, const flag_value &f) { return parse_real(f, 0, 1, o.momentum); }},
+        {"weight-decay", "X", "(default 0.01 with AdamW, 0 with SGD)",
+         [](options &o, const flag_value &f) { return parse_real(f, 0, infinite, o.weight_decay.emplace()); }},
+        {"clip-norm", "V", "gradients are scaled down to this global norm (default 1, in programs compiled to clip)",
+         [](options &o, const flag_value &f) {
+           WINDLASS_TRY(parse_real(f, 0, infinite, o.clip_norm));
+           return o.clip_norm > 0 ? ok_status() : bad_input("--clip-norm is 0; it has to be above 0");
+         }},
+        {"loss-scale", "X", "f16: what the loss is multiplied with at the start, a power of two (default 65536)",
+         [](options &o, const flag_value &f) { return parse_scale(f, o.scaling.initial); }},
+        {"loss-scale-window", "N", "f16: updates in a row after which the loss scale doubles (default 1000)",
+         [](options &o, const flag_value &f) { return parse_count(f, 1, many, o.scaling.window); }},
+        {"loss-scale-hysteresis", "N",
+         "f16: from the Nth overflow since it last doubled, each one halves it (default 2)",
+         [](options &o, const flag_value &f) { return parse_count(f, 1, many, o.scaling.hysteresis); }},
+        {"loss-scale-floor", "X", "f16: the run stops where the loss scale had to fall below it (default 1)",
+         [](options &o, const flag_value &f) { return parse_scale(f, o.scaling.floor); }},
+        {"lr-schedule", "constant|linear|cosine", "after the warm-up (default constant)",
+         [](options &o, const flag_value &f) { return parse_choice(f, schedules, o.schedule); }},
+        {"schedule-steps", "S", "the step at which linear and cosine reach 0 (default the last step)",
+         [](options &o, const flag_value &f) { return parse_count(f, 1, many, o.schedule_steps.emplace()); }},
+        {"warmup", "W", "steps in which the learning rate rises (default 0)",
+         [](options &o, const flag_value &f) { return parse_count(f, 0, many, o.warmup); }},
+        {"seed", "N", "of initial values and data order (default 0; after --resume the checkpoint's)",
+         [](options &o, const flag_value &f) {
+           return parse_whole(f.text, o.seed.emplace()) ? ok_status() : not_a("a natural number below 2^64", f);
+         }},
+        {"weights", "ROOT", "folder below which external initial values lie",
+         [](options &o, const flag_value &f) { return o.weights = f.text, ok_status(); }},
+        {"parameters", "F", "packed initial values (default params.safetensors beside the program or one folder up)",
+         [](options &o, const flag_value &f) { return o.parameters = f.text, ok_status(); }},
+        {"init", "file|random", "where initial values come from (default file)",
+         [](options &o, const flag_value &f) { return parse_choice(f, inits, o.random_init); }},
+        {"resume", "[DIR]", "continue from the checkpoint DIR (default the newest valid one of RUN)",
+         [](options &o, const flag_value &f) {
+           o.resumes = true;
+           o.resume_from = f.text;
+           return ok_status();
+         }},
+        {"checkpoint-every", "K", "steps between checkpoints; the last step always has one (default 0: only that)",
+         [](options &o, const flag_value &f) { return parse_count(f, 0, many, o.checkpoint_every); }},
+        {"checkpoint-initial", nullptr, "save step-000000 before the first step",
+         [](options &o, const flag_value &) { return o.checkpoint_initial = true, ok_status(); }},
+        {"keep", "K", "keep the newest K checkpoints (default 0: all)",
+         [](options &o, const flag_value &f) { return parse_count(f, 0, many, o.keep); }},
+        {"eval-data", "F", "data that is evaluated and not trained on",
+         [](options &o, const flag_value &f) { return parse_files(f, o.eval_data); }},
+        {"eval-every", "K", "steps between evaluations (default 0: after the last step)",
+         [](options &o, const flag_value &f) { return parse_count(f, 0, many, o.eval_every); }},
+        {"eval-batches", "K", "micro-batches of an evaluation (default 10)",
+         [](options &o, const flag_value &f) { return parse_count(f, 1, many, o.eval_batches); }},
+        {"threads", "T", "of each rank (default the processors of this host divided by its ranks)",
+         [](options &o, const flag_value &f) {
+           std::int64_t value = 0;
+           WINDLASS_TRY(parse_count(f, 1, 1024, value));
+           o.threads = static_cast<std::int32_t>(value);
+           return ok_status();
+         }},
+        {"bind", "share|none",
+         "each process to its share of the processors that its host's ranks may use (default share, unless they are "
+         "bound)",
+         [](options &o, const flag_value &f) { return parse_choice(f, bindings, o.binds); }},
+        {"instructions", "baseline|avx512",
+         "the most that kernels may use, of what all hosts have; baseline is AVX2 on x86-64 (default avx512)",
+         [](options &o, const flag_value &f) { return parse_choice(f, instruction_sets, o.instructions); }},
+        {"communicator", "mpi|local", "processes or threads as ranks (default mpi under mpirun, else local)",
+         [](options &o, const flag_value &f) {
+           return f.text == "nccl"
+                      ? bad_input("--communicator nccl needs a program built for cuda; this one is for cpu")
+                      : parse_choice(f, communicators, o.communicator);
+         }},
+        {"dump-gradients", "F", "write the first step's gradients, whole tensors, to a safetensors file",
+         [](options &o, const flag_value &f) {
+           o.dump_gradients = f.text;
+           return f.text.empty() ? usage("--dump-gradients needs a file") : ok_status();
+         }},
+        {"predicted-seconds", "S", "of a step, as the plan's costs say: goes into the rows of metrics.jsonl",
+         [](options &o, const flag_value &f) { return parse_real(f, 0, infinite, o.predicted_seconds.emplace()); }},
+        {"model-name", "NAME", "what the run calls the model (default the name of its graph)",
+         [](options &o, const flag_value &f) { return o.model_name = f.text, ok_status(); }},
+        {"profile", nullptr,
+         "write RUN/profile.json, seconds by kind of action, RUN/kernels.json, by kernel, and RUN/traces, the last "
+         "step",
+         [](options &o, const flag_value &) { return o.profile = true, ok_status(); }},
+        {"on-nan", "stop|skip",
+         "at a loss or gradient that is not finite: stop, or leave the update out (default stop)",
+         [](options &o, const flag_value &f) { return parse_choice(f, nan_policies, o.on_nan); }},
+        {"graphs", "auto|on|off",
+         "GPUs: actions of a step run from recorded graphs; auto: on one rank, where that is measured to be faster "
+         "(default auto)",
+         [](options &o, const flag_value &f) { return parse_choice(f, graph_policies, o.graphs); }},
+        {"progress", "auto|terminal|lines|off",
+         "shown as a line that renews itself, or as lines (default auto: the former where standard error is a "
+         "terminal)",
+         [](options &o, const flag_value &f) { return parse_choice(f, progress_styles, o.progress); }},
+        {"config", "F", "a JSON object that holds any of these settings; flags win",
+         [](options &o, const flag_value &f) {
+           o.config = f.text;
+           return f.text.empty() ? usage("--config needs a file") : ok_status();
+         }},
+        {"json", nullptr, "the summary as one JSON object",
+         [](options &o, const flag_value &) { return o.json = true, ok_status(); }},
+        {"v", nullptr, "say more", [](options &o, const flag_value &) { return o.verbosity = 2, ok_status(); }},
+        {"q", nullptr, "say only errors", [](options &o, const flag_value &) { return o.verbosity = 0, ok_status(); }},
+        {"help", nullptr, "this text", [](options &o, const flag_value &) { return o.help = true, ok_status(); }},
+        {"version", nullptr, "model and plan of this program",
+         [](options &o, const flag_value &) { return o.version = true, ok_status(); }},
 };
 
 std::string dashed(const char *name) { return (name[1] == '\0' ? "-" : "--") + std::string(name); }
@@ -311,6 +319,8 @@ constexpr const char *planner_flags[] = {"--accept-altered-parameters",
                                          "--pin",
                                          "--plan",
                                          "--reserve",
+                                         "--schedule",
+                                         "--stages",
                                          "--strategy",
                                          "--strict",
                                          "--train"};

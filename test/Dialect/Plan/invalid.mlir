@@ -25,6 +25,18 @@ module attributes {plan.mesh = #plan.mesh<[<"data", 4611686018427387904>, <"mode
 
 // -----
 
+// Pipelines.
+
+// expected-error @below {{a pipeline has 1 positions; it has at least 2}}
+module attributes {plan.pipeline = #plan.pipeline<positions = 1, schedule = "1f1b", begins = ["a"]>} {}
+
+// -----
+
+// expected-error @below {{a pipeline of 3 positions has 2 chunks; each position runs at least one}}
+module attributes {plan.pipeline = #plan.pipeline<positions = 3, schedule = "1f1b", begins = ["a"]>} {}
+
+// -----
+
 // Layouts that do not fit their value.
 
 func.func @f(%x: tensor<4x4xf32>) {

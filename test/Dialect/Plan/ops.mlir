@@ -4,6 +4,8 @@
 // What a module says of its plan: meshes of two axes and of none.
 // CHECK: module @two_axes attributes {plan.bucket_bytes = 4096 : i64, plan.mesh = #plan.mesh<[<"data", 2, replica>, <"the model", 4>]>, plan.prefetch_bytes = 0 : i64}
 module @two_axes attributes {plan.mesh = #plan.mesh<[<"data", 2, replica>, <"the model", 4>]>, plan.bucket_bytes = 4096 : i64, plan.prefetch_bytes = 0 : i64} {}
+// CHECK: module @pipeline attributes {plan.pipeline = #plan.pipeline<positions = 2, schedule = "interleaved", begins = ["a", "b", "c"]>}
+module @pipeline attributes {plan.pipeline = #plan.pipeline<positions = 2, schedule = "interleaved", begins = ["a", "b", "c"]>} {}
 // CHECK: module @one_device attributes {plan.mesh = #plan.mesh<[]>}
 module @one_device attributes {plan.mesh = #plan.mesh<[]>} {}
 
@@ -25,10 +27,10 @@ func.func @reshard(%x: tensor<8x6xf32>, %s: tensor<f32>) {
 // CHECK-LABEL: func.func @planned
 // CHECK-SAME: tensor<6xf32> {plan.layout = #plan.layout<[<[<6, ["data"]>]>]>}) -> (tensor<6xf32> {plan.layout = #plan.layout<[<[<6>]>]>})
 func.func @planned(%x: tensor<6xf32> {plan.layout = #plan.layout<[<[<6, ["data"]>]>]>}) -> (tensor<6xf32> {plan.layout = #plan.layout<[<[<6>]>]>}) {
-  // CHECK: plan.layouts = [#plan.layout<[<[<6>]>]>], plan.repeat = #plan.repeat<"layers", 2>, plan.segment = #plan.segment<"layers.2", "mlp">, plan.strategy = #plan.strategy<[<"d0", ["data", "model"]>] stage = 1 segment = 3>
-  %0 = train.relu %x : tensor<6xf32> {plan.layouts = [#plan.layout<[<[<6>]>]>], plan.repeat = #plan.repeat<"layers", 2>, plan.segment = #plan.segment<"layers.2", "mlp">, plan.strategy = #plan.strategy<[<"d0", ["data", "model"]>] stage = 1 segment = 3>}
+  // CHECK: plan.layouts = [#plan.layout<[<[<6>]>]>], plan.repeat = #plan.repeat<"layers", 2>, plan.segment = #plan.segment<"layers.2", "mlp">, plan.strategy = #plan.strategy<[<"d0", ["data", "model"]>] segment = 3>
+  %0 = train.relu %x : tensor<6xf32> {plan.layouts = [#plan.layout<[<[<6>]>]>], plan.repeat = #plan.repeat<"layers", 2>, plan.segment = #plan.segment<"layers.2", "mlp">, plan.strategy = #plan.strategy<[<"d0", ["data", "model"]>] segment = 3>}
   // CHECK: plan.strategy = #plan.strategy<[<"d0", ["data"], blocks = 3>, <"n0", ["model"]>]>
-  %1 = train.exp %0 : tensor<6xf32> {plan.strategy = #plan.strategy<[<"d0", ["data"], blocks = 3>, <"n0", ["model"], blocks = 1>] stage = 0>}
+  %1 = train.exp %0 : tensor<6xf32> {plan.strategy = #plan.strategy<[<"d0", ["data"], blocks = 3>, <"n0", ["model"], blocks = 1>]>}
   // CHECK: plan.strategy = #plan.strategy<[] segment = 0>
   %2 = train.exp %1 : tensor<6xf32> {plan.strategy = #plan.strategy<[] segment = 0>}
   // CHECK: plan.strategy = #plan.strategy<[]>

@@ -87,6 +87,17 @@ struct MeshAxis {
   int64_t size = 1;
 };
 
+/// How positions run the model one after another.
+struct PlannedPipeline {
+  int64_t positions = 2;
+  /// The name of a published schedule (`windlass/Schedule/NamedSchedules.h`).
+  std::string schedule;
+  /// The id of the first forward operator of each chunk but the first.
+  std::vector<std::string> begins;
+
+  int64_t countChunks() const { return static_cast<int64_t>(begins.size()) + 1; }
+};
+
 struct PlanFile {
   static constexpr int64_t kVersion = 8;
   /// The most bytes of a file; a larger one is not read.
@@ -95,12 +106,16 @@ struct PlanFile {
   Cluster cluster;
   std::string modelName, modelHash;
   PlanSettings settings;
+  /// The mesh of each position.
   std::vector<MeshAxis> mesh;
   /// The device of each rank.
   std::vector<int64_t> deviceOrder;
   /// The number of data-parallel replicas (P, the product of the sizes of the replica axes), and of gradient
   /// accumulation steps (m).
   int64_t replicas = 1, accumulationSteps = 1;
+  /// The pipeline, each position of which has a mesh; none: one position runs all of the model.
+  std::optional<PlannedPipeline> pipeline;
+  int64_t getPositions() const { return pipeline ? pipeline->positions : 1; }
   int64_t bucketBytes = 0;
   int64_t prefetchBytes = 0;
   int64_t unitBytes = 0;

@@ -74,6 +74,13 @@ public:
     for (auto [name, bytes] : {std::pair(kPrefetchBytesAttr, plan.prefetchBytes), {kUnitBytesAttr, plan.unitBytes}})
       if (bytes > 0)
         module->setAttr(name, IntegerAttr::get(IntegerType::get(context, 64), bytes));
+    if (plan.pipeline) {
+      SmallVector<StringAttr> begins;
+      for (const std::string &id : plan.pipeline->begins)
+        begins.push_back(StringAttr::get(context, id));
+      module->setAttr(kPipelineAttr, PipelineAttr::get(context, plan.pipeline->positions,
+                                                       StringAttr::get(context, plan.pipeline->schedule), begins));
+    }
     if (Error error = applyParameters())
       return error;
     std::set<std::string> known;
@@ -258,7 +265,7 @@ private:
       for (Value result : op.getResults())
         layouts.push_back(LayoutAttr::getWhole(llvm::cast<RankedTensorType>(result.getType())));
     }
-    op.setAttr(kStrategyAttr, StrategyAttr::get(context, splits, 0, -1));
+    op.setAttr(kStrategyAttr, StrategyAttr::get(context, splits, -1));
     setLayouts(&op, layouts);
     return Error::success();
   }

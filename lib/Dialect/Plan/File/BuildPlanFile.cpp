@@ -75,9 +75,14 @@ static LogicalResult addMesh(PlanFile &plan, ModuleOp module) {
     return module.emitError("has no ") << (mesh ? kBucketBytesAttr : kMeshAttr) << ": apply a strategy first";
   for (AxisAttr axis : mesh.getAxes())
     plan.mesh.push_back({axis.getName().getValue().str(), axis.getRole(), axis.getSize()});
+  if (auto pipeline = module->getAttrOfType<PipelineAttr>(kPipelineAttr)) {
+    plan.pipeline = PlannedPipeline{pipeline.getPositions(), pipeline.getSchedule().str(), {}};
+    for (StringAttr id : pipeline.getBegins())
+      plan.pipeline->begins.push_back(id.str());
+  }
   plan.deviceOrder = plan.cluster.deviceOrder;
   if (plan.deviceOrder.empty())
-    for (int64_t rank = 0; rank < mesh.getRanks(); ++rank)
+    for (int64_t rank = 0; rank < plan.getPositions() * mesh.getRanks(); ++rank)
       plan.deviceOrder.push_back(rank);
   plan.replicas = mesh.sizeOf(AxisRole::replica);
   int64_t microBatches = plan.settings.microBatches;

@@ -1,5 +1,7 @@
 #include "windlass/Dialect/Plan/PlanDiff.h"
 
+#include "windlass/Support/Words.h"
+
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/raw_ostream.h"
@@ -200,6 +202,16 @@ void diffMesh(Differ &differ, const PlanFile &before, const PlanFile &after) {
   // Where the axes differ, so do their roles.
   if (getMeshText(before) == getMeshText(after))
     differ.add("", "roles", rolesOf(before), rolesOf(after));
+  auto pipelineOf = [](const PlanFile &plan) {
+    return plan.pipeline ? countOf(plan.pipeline->positions, "position") + " by " + plan.pipeline->schedule
+                         : std::string();
+  };
+  auto beginsOf = [](const PlanFile &plan) {
+    return plan.pipeline ? llvm::join(plan.pipeline->begins, ", ") : std::string();
+  };
+  differ.add("", "pipeline", pipelineOf(before), pipelineOf(after));
+  if (pipelineOf(before) == pipelineOf(after))
+    differ.add("", "begins of chunks", beginsOf(before), beginsOf(after));
   differ.add("", "replicas", std::to_string(before.replicas), std::to_string(after.replicas));
   differ.add("", "accumulation_steps", std::to_string(before.accumulationSteps),
              std::to_string(after.accumulationSteps));

@@ -48,9 +48,12 @@ public:
     std::optional<int64_t> reserve;
     if (reader.find("reserve_bytes"))
       reserve = reader.getInteger("reserve_bytes", 0, kMax);
+    const llvm::json::Value *pipeline = reader.find("pipeline");
     keep(reader);
     if (failed())
       return;
+    if (pipeline)
+      readPipeline(*pipeline);
     if (llvm::Expected<Cluster> read = clusterFromJson(*cluster, "cluster"))
       plan.cluster = *read;
     else
@@ -111,6 +114,18 @@ private:
     keep(dimReader);
   }
 
+  void readPipeline(const llvm::json::Value &value) {
+    ObjectReader reader(value, "pipeline");
+    PlannedPipeline &pipeline = plan.pipeline.emplace();
+    pipeline.positions = reader.getInteger("positions", 2, Cluster::kMaxDevices);
+    pipeline.schedule = reader.getString("schedule");
+    pipeline.begins = reader.getStrings("begins");
+    if (!reader.failed() && pipeline.countChunks() < pipeline.positions)
+      reader.fail("begins", "make " + countOf(pipeline.countChunks(), "chunk") + ", but each of the " +
+                                Twine(pipeline.positions) + " positions runs at least one");
+    keep(reader);
+  }
+
   void readMesh(const llvm::json::Value &value) {
     ObjectReader reader(value, "mesh");
     plan.replicas = reader.getInteger("replicas", 1, Cluster::kMaxDevices);
@@ -153,9 +168,11 @@ private:
       if (ranks > Cluster::kMaxDevices)
         return makeError("mesh.axes make more than " + Twine(Cluster::kMaxDevices) + " ranks");
     }
+    ranks *= plan.getPositions();
     if (ranks != plan.cluster.getDevices())
-      return makeError("mesh.axes make " + countOf(ranks, "rank") + ", but the cluster has " +
-                       countOf(plan.cluster.getDevices(), "device"));
+      return makeError("mesh.axes make " + countOf(ranks / plan.getPositions(), "rank") +
+                       (plan.pipeline ? " of each of " + countOf(plan.pipeline->positions, "position") : "") +
+                       ", but the cluster has " + countOf(plan.cluster.getDevices(), "device"));
     std::vector<bool> seen(ranks);
     bool isPermutation = static_cast<int64_t>(plan.deviceOrder.size()) == ranks;
     for (int64_t device : plan.deviceOrder) {

@@ -140,6 +140,11 @@ std::string plan::writePlanFile(const PlanFile &plan) {
                             {"gradient", parameter.gradient.empty() ? Value(nullptr) : Value(parameter.gradient)},
                             {"master", parameter.master}});
   writer.close();
+  // Absent in plans of one position.
+  if (plan.pipeline)
+    writer.add("pipeline", Object{{"begins", toArray(plan.pipeline->begins)},
+                                  {"positions", plan.pipeline->positions},
+                                  {"schedule", plan.pipeline->schedule}});
   writer.add("prefetch_bytes", plan.prefetchBytes);
   writer.add("profile", nullptr);
   // Absent in plans with the reserve of their back end.

@@ -26,6 +26,16 @@ LogicalResult MeshAttr::verify(function_ref<InFlightDiagnostic()> emitError, llv
   return success();
 }
 
+LogicalResult PipelineAttr::verify(function_ref<InFlightDiagnostic()> emitError, int64_t positions, StringAttr,
+                                   llvm::ArrayRef<StringAttr> begins) {
+  if (positions < 2)
+    return emitError() << "a pipeline has " << positions << " positions; it has at least 2";
+  if (static_cast<int64_t>(begins.size()) + 1 < positions)
+    return emitError() << "a pipeline of " << positions << " positions has " << begins.size() + 1
+                       << " chunks; each position runs at least one";
+  return success();
+}
+
 LogicalResult FactorLayoutAttr::verify(function_ref<InFlightDiagnostic()> emitError, int64_t size,
                                        llvm::ArrayRef<StringAttr>) {
   if (size < 0)

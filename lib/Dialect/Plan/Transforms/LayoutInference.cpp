@@ -141,7 +141,7 @@ FactorAxesAttr plan::getInnerSplit(Operation *op) {
   return nullptr;
 }
 
-StrategyAttr plan::getWholeStrategy(MLIRContext *context) { return StrategyAttr::get(context, {}, 0, -1); }
+StrategyAttr plan::getWholeStrategy(MLIRContext *context) { return StrategyAttr::get(context, {}, -1); }
 
 SmallVector<func::FuncOp> plan::getPlannedFunctions(ModuleOp module) {
   SmallVector<func::FuncOp> functions;

@@ -132,7 +132,7 @@ private:
         for (StringAttr axis : split.getAxes())
           if (failed(checkAxis(op, axis.getValue())))
             return failure();
-      strategy = StrategyAttr::get(op.getContext(), *splits, 0, -1);
+      strategy = StrategyAttr::get(op.getContext(), *splits, -1);
     }
     PinnedOp &row = pins.ops[&op];
     if (row.strategy && *row.strategy != strategy)

@@ -81,7 +81,7 @@ StrategyAttr plan::getStrategy(MLIRContext *context, const train::OpFactors &fac
     if (!split.axes.empty())
       attributes.push_back(FactorAxesAttr::get(context, StringAttr::get(context, factors.factors[index].name),
                                                split.axes, split.blocks));
-  return StrategyAttr::get(context, attributes, 0, -1);
+  return StrategyAttr::get(context, attributes, -1);
 }
 
 LogicalResult Propagation::run() {

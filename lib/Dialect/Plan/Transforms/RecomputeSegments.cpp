@@ -132,8 +132,7 @@ private:
     copies.insert(recomputed);
     recomputed->removeAttr(kSegmentAttr);
     auto strategy = op->getAttrOfType<StrategyAttr>(kStrategyAttr);
-    recomputed->setAttr(kStrategyAttr,
-                        StrategyAttr::get(op->getContext(), strategy.getSplits(), strategy.getStage(), -1));
+    recomputed->setAttr(kStrategyAttr, StrategyAttr::get(op->getContext(), strategy.getSplits(), -1));
     StringRef id = op->getName().stripDialect();
     if (auto own = op->getAttrOfType<StringAttr>(train::kIdAttr)) {
       id = own.getValue();

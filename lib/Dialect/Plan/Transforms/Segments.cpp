@@ -61,7 +61,7 @@ static int64_t getSegment(Operation *op) {
 
 static void setSegment(Operation *op, int64_t segment) {
   auto strategy = op->getAttrOfType<StrategyAttr>(kStrategyAttr);
-  op->setAttr(kStrategyAttr, StrategyAttr::get(op->getContext(), strategy.getSplits(), strategy.getStage(), segment));
+  op->setAttr(kStrategyAttr, StrategyAttr::get(op->getContext(), strategy.getSplits(), segment));
 }
 
 std::optional<std::string> SegmentBlock::getLabel() const {
@@ -196,10 +196,18 @@ void Recomputation::add(ArrayRef<Operation *> ops) {
 }
 
 void Recomputation::addChosen() {
-  llvm::MapVector<int64_t, SmallVector<Operation *>> chosen;
-  for (Operation &op : microbatch.front())
+  // A segment ends where a chunk does, since a position recomputes only what it runs.
+  ArrayRef<StringAttr> begins;
+  if (auto pipeline = microbatch->getParentOfType<ModuleOp>()->getAttrOfType<PipelineAttr>(kPipelineAttr))
+    begins = pipeline.getBegins();
+  llvm::MapVector<std::pair<int64_t, size_t>, SmallVector<Operation *>> chosen;
+  size_t chunk = 0;
+  for (Operation &op : microbatch.front()) {
+    while (chunk < begins.size() && begins[chunk] == op.getAttr(train::kIdAttr))
+      ++chunk;
     if (int64_t segment = getSegment(&op); segment >= 0)
-      chosen[segment].push_back(&op);
+      chosen[{segment, chunk}].push_back(&op);
+  }
   for (auto &[number, ops] : llvm::reverse(chosen))
     add(ops);
 }

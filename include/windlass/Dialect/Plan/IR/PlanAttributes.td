@@ -56,6 +56,22 @@ def Plan_MeshAttr : Plan_Attr<"Mesh", "mesh"> {
   }];
 }
 
+def Plan_PipelineAttr : Plan_Attr<"Pipeline", "pipeline"> {
+  let summary = "the positions of a pipeline, its schedule, and where the chunks of the model begin";
+  let description = [{
+    `schedule` is the name of a published schedule (`windlass/Schedule/NamedSchedules.h`), which places the chunks.
+    `begins` has the `train.id` of the first forward operator of each chunk but the first, in the order of the program:
+    a chunk is a run of operators, and their adjoints belong to it too. Each position has devices of the module's mesh.
+  }];
+  let parameters = (ins "int64_t":$positions, "::mlir::StringAttr":$schedule,
+                        ArrayRefParameter<"::mlir::StringAttr">:$begins);
+  let assemblyFormat = "`<` `positions` `=` $positions `,` `schedule` `=` $schedule `,` `begins` `=` `[` $begins `]` `>`";
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    int64_t countChunks() const { return static_cast<int64_t>(getBegins().size()) + 1; }
+  }];
+}
+
 def Plan_FactorAxesAttr : Plan_Attr<"FactorAxes", "split"> {
   let summary = "axes that split a named factor of an operator, outermost first";
   let description = [{
@@ -68,15 +84,14 @@ def Plan_FactorAxesAttr : Plan_Attr<"FactorAxes", "split"> {
 }
 
 def Plan_StrategyAttr : Plan_Attr<"Strategy", "strategy"> {
-  let summary = "how an operator runs: the axes on its factors, its stage, and whether it is recomputed";
+  let summary = "how an operator runs: the axes on its factors, and whether it is recomputed";
   let description = [{
     Forward operators of `@microbatch` with one `segment` are recomputed together, just before the backward operators
     that need their results; -1: the results that the backward pass needs are stashed.
   }];
   let parameters = (ins OptionalArrayRefParameter<"::windlass::plan::FactorAxesAttr">:$splits,
-                        DefaultValuedParameter<"int64_t", "0">:$stage, DefaultValuedParameter<"int64_t", "-1">:$segment);
-  // No commas: which of the two follows one would be known too late.
-  let assemblyFormat = "`<` `[` (`]`) : ($splits^ `]`)? (`stage` `=` $stage^)? (`segment` `=` $segment^)? `>`";
+                        DefaultValuedParameter<"int64_t", "-1">:$segment);
+  let assemblyFormat = "`<` `[` (`]`) : ($splits^ `]`)? (`segment` `=` $segment^)? `>`";
   let extraClassDeclaration = [{
     /// Returns the split of the factor of that name; null when it is whole.
     FactorAxesAttr splitOf(::llvm::StringRef factor) const;

@@ -40,7 +40,7 @@ constexpr char kGradientAttr[] = "train.gradient";
 // Operation attributes.
 /// StringAttr: the operator's id, unique in its function: scope path, kind, ordinal; adjoints `<id>.grad.<operand>`.
 constexpr char kIdAttr[] = "train.id";
-/// StringAttr on an adjoint op: the id of its forward op.
+/// StringAttr on an adjoint op and on a copy in the backward pass: the id of its forward op.
 constexpr char kForwardAttr[] = "train.forward";
 
 // Attribute of a parameter.

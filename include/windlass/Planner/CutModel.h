@@ -1,0 +1,31 @@
+// Where the chunks of a pipeline begin.
+#ifndef WINDLASS_PLANNER_CUTMODEL_H
+#define WINDLASS_PLANNER_CUTMODEL_H
+
+#include "windlass/Profile/CostModel.h"
+
+#include "mlir/IR/BuiltinAttributes.h"
+#include "mlir/IR/BuiltinOps.h"
+
+namespace windlass::planner {
+
+/// A pipeline before its model is cut.
+struct PipelineChoice {
+  int64_t positions = 1;
+  /// The name of a published schedule.
+  std::string schedule = "1f1b";
+  int64_t chunksPerPosition = 1;
+
+  bool hasOnePosition() const { return positions == 1; }
+};
+
+/// Cuts a module at L2 into the chunks of a pipeline whose positions have `positionRanks` ranks each, and sets
+/// `plan.pipeline`. Of all cuts at places where fewer bytes cross than next to them, such as between two blocks, takes
+/// one whose longest chunk is shortest: its operators, forward and backward, and its messages. Fails where the model
+/// has fewer such places than are needed.
+mlir::LogicalResult cutModel(mlir::ModuleOp module, const PipelineChoice &pipeline, int64_t positionRanks,
+                             const CostModel &costs);
+
+} // namespace windlass::planner
+
+#endif

@@ -1,0 +1,140 @@
+"""Plans with several stages: each level and the programs train like the model in one piece, for any schedule that programs run.
+
+    test_pipelines.py            every level of the interpreter, plans, refusals
+    test_pipelines.py programs   emitted programs
+"""
+
+import dataclasses
+import json
+import sys
+
+import common
+import equivalence
+import test_average
+
+# Positions, chunks of each, schedule, strategy, ranks of each position, segments that are recomputed.
+PIPELINES = (
+    (2, 1, '1f1b', 'zero1', 2, 0),
+    (2, 2, 'interleaved', 'megatron', 2, -1),
+    (3, 1, 'gpipe', 'zero3', 1, 2),
+    (2, 2, 'interleaved', 'zero3*megatron=2', 4, 0),
+)
+SIZES = dict(tokens=8, width=16, vocabulary=32)
+
+
+class PipelineCase(test_average.AverageCase):
+    def model(self, family, **change):
+        if family == 'gpt':
+            change['tied'] = False
+        return self.small(family, **{'layers': 3, **SIZES, **change})
+
+    def setup_of_model(self, model, **change):
+        return dataclasses.replace(super().setup_of(model, micro_batches=4, **change), average='micro-batches')
+
+    def batches(self, model, count):
+        return common.Case.batches(self, model, count)
+
+
+class LevelsTest(PipelineCase):
+    def check_all(self, family, pipelines, **change):
+        model = self.model(family, **change)
+        for positions, chunks, schedule, strategy, ranks, recompute in pipelines:
+            with self.subTest(family=family, schedule=schedule, strategy=strategy):
+                self.check(self.setup_of_model(model, positions=positions, chunks=chunks, schedule=schedule, strategy=strategy,
+                                               ranks=(ranks,), recompute=recompute))
+
+    def test_gpt(self):
+        self.check_all('gpt', PIPELINES)
+
+    def test_families(self):
+        """Rotations of frozen frequencies, images without a vocabulary."""
+        for family in ('llama', 'vit'):
+            self.check_all(family, PIPELINES[:2])
+
+    def test_dropout(self):
+        """The keys of dropouts are inputs, of which each chunk makes its masks."""
+        self.check_all('gpt', PIPELINES[:2], dropout=0.1)
+
+    def test_no_clipping(self):
+        model = self.model('gpt')
+        self.check(self.setup_of_model(model, positions=2, ranks=(1,), clip=False, optimizer='sgd'))
+
+    def test_tokens(self):
+        """Weighted by labels, whose number over all micro-batches is known before the step."""
+        model = self.model('gpt')
+        self.check(dataclasses.replace(self.setup_of_model(model, positions=2, ranks=(2,)), average='tokens'))
+
+
+class PlanTest(PipelineCase):
+    def plan(self, model, *flags):
+        path = self.folder / 'plan.json'
+        outcome = self.succeed('plan', model, '--cluster', 'cpu:4', '--micro-batches', 8, '-o', path, *flags)
+        return path, json.loads(path.read_text()), outcome.out
+
+    def test_plan(self):
+        model = self.model('llama', layers=4)
+        path, plan, said = self.plan(model, '--strategy', 'zero1', '--stages', 2, '--schedule', 'interleaved')
+        self.assertEqual({**plan['pipeline'], 'begins': None}, {'positions': 2, 'schedule': 'interleaved', 'begins': None})
+        # Each of the four chunks has one of the four layers.
+        self.assertEqual([name.rpartition('.layers.')[2].partition('.')[0] for name in plan['pipeline']['begins']], ['1', '2', '3'])
+        self.assertIn('4 in 2 stages by interleaved (data=2)', said)
+        self.assertIn('position 1 busy', said)
+        program = self.folder / 'program'
+        self.succeed('emit', model, '--plan', path, '-o', program)
+        self.assertEqual((program / 'plan.json').read_text(), path.read_text())
+        straight = self.folder / 'straight.json'
+        path.rename(straight)
+        path, _, _ = self.plan(model, '--strategy', 'zero1', '--stages', 2)
+        outcome = common.run([common.WINDLASS, 'diff', straight, path])
+        self.assertIn('2 positions by interleaved -> 2 positions by 1f1b', outcome.out)
+
+    def refuse(self, words, *flags):
+        outcome = common.windlass('plan', *flags)
+        self.assertIn(outcome.code, (1, 2), outcome.err)
+        for word in words:
+            self.assertIn(word, outcome.err)
+
+    def test_refusals(self):
+        model = self.model('gpt')
+        flags = (model, '--cluster', 'cpu:4')
+        self.refuse(('--strategy zero1', 'WL0001'), *flags, '--stages', 2)
+        self.refuse(('--stages is 3', '4 devices'), *flags, '--stages', 3, '--strategy', 'ddp')
+        self.refuse(('--schedule takes the name', 'zigzag'), *flags, '--stages', 2, '--strategy', 'ddp', '--schedule', 'zigzag')
+        self.refuse(('chunks 0 and 1 follow each other on one position',), *flags, '--stages', 2, '--strategy', 'ddp', '--schedule', '1f1b=2')
+        self.refuse(('it splits backwards',), *flags, '--stages', 2, '--strategy', 'ddp', '--schedule', 'zb1p')
+        self.refuse(('places where chunks could begin', 'use fewer stages'), *flags, '--stages', 4, '--strategy', 'ddp', '--schedule', 'interleaved=99')
+        self.refuse(('hanayo has 2 chunks of each stage', 'not 1'), *flags, '--stages', 2, '--strategy', 'ddp', '--schedule', 'hanayo=1')
+        tied = self.small('gpt', 'tied.onnx', layers=2, **SIZES)
+        self.refuse(("'lm_head.weight'", 'in chunk 1 on position 1', 'trained in chunk 0 on position 0'), tied, '--cluster', 'cpu:2', '--stages', 2, '--strategy', 'ddp')
+
+
+class ProgramsTest(PipelineCase):
+    KINDS = ('loss', 'grad_norm', 'gradient', 'parameter', 'state')
+
+    def check_program(self, family, *flags, **change):
+        setup = self.setup_of_model(self.model(family, **change))
+        judge = equivalence.Equivalence(setup)
+        reference = self.reference(judge)
+        judge.compare(reference, self.dump_of_program(setup, 4, '--cluster', 'cpu:4', *flags), 'f32', self.KINDS)
+
+    def test_gpt(self):
+        self.check_program('gpt', '--stages', 2, '--strategy', 'zero1')
+
+    def test_interleaved(self):
+        self.check_program('llama', '--stages', 2, '--schedule', 'interleaved', '--strategy', 'zero3', layers=4)
+
+    def test_every_rank_a_stage(self):
+        self.check_program('gpt', '--stages', 4, '--schedule', 'gpipe', '--strategy', 'ddp', dropout=0.1)
+
+    def test_processes(self):
+        self.check_program('gpt', '--stages', 2, '--strategy', 'megatron', '--communicator', 'mpi')
+
+
+if __name__ == '__main__':
+    kept = ('ProgramsTest',) if sys.argv[1:2] == ['programs'] else ('LevelsTest', 'PlanTest')
+    if sys.argv[1:2] == ['programs']:
+        del sys.argv[1]
+    for name in ('LevelsTest', 'PlanTest', 'ProgramsTest'):
+        if name not in kept:
+            del globals()[name]
+    common.main()

@@ -1,0 +1,238 @@
+#include "CutChunks.h"
+
+#include "ChunkFlow.h"
+#include "ChunkPrograms.h"
+#include "ChunkUpdates.h"
+
+#include "windlass/Dialect/Sched/IR/Schedules.h"
+#include "windlass/Schedule/NamedSchedules.h"
+#include "windlass/Schedule/ScheduleProblem.h"
+#include "windlass/Support/Printable.h"
+
+using namespace mlir;
+using namespace windlass;
+using namespace windlass::sched;
+
+namespace {
+
+/// Of functions without arguments.
+constexpr auto kHasNoArguments = [](BlockArgument) { return false; };
+
+class ChunkCutter {
+public:
+  ChunkCutter(ModuleOp module, ProgramOp whole, schedule::Pipeline step)
+      : module(module), whole(whole), step(std::move(step)), chunkCount(this->step.placement.countChunks()),
+        programs(whole, this->step.placement) {}
+
+  LogicalResult run() {
+    if (failed(cutMicrobatch()) || failed(cutEvaluation()) || failed(buildInits()) || failed(buildUpdates()))
+      return failure();
+    programs.declareResources();
+    for (auto [position, schedule] : llvm::enumerate(step.positions)) {
+      ProgramOp program = programs.getPrograms()[position];
+      OpBuilder builder = OpBuilder::atBlockEnd(program.getBody());
+      createSchedule(builder, whole.getLoc(), schedule::compress(schedule));
+    }
+    module->setAttr(kPlacementAttr, PlacementAttr::get(module.getContext(), step.placement.positionOf, {}));
+    whole.erase();
+    return success();
+  }
+
+private:
+  ResourceOp getResource(FlatSymbolRefAttr name) { return whole.lookupSymbol<ResourceOp>(name.getAttr()); }
+
+  static void finish(func::FuncOp function, ValueRange results = {}) {
+    OpBuilder builder = OpBuilder::atBlockEnd(&function.front());
+    func::ReturnOp::create(builder, function.getLoc(), results);
+    function.setFunctionType(builder.getFunctionType(function.front().getArgumentTypes(), results.getTypes()));
+  }
+
+  /// Finds the chunk of each trained parameter: of the one that makes its gradient.
+  void findParameterChunks(const ChunkFlow &backward) {
+    func::FuncOp function = backward.getFunction();
+    for (auto add : function.front().getOps<AddToOp>())
+      if (FlatSymbolRefAttr parameter = getResource(add.getResourceAttr()).getOfAttr())
+        parameterChunks[parameter.getAttr()] = *backward.getChunk(add);
+  }
+
+  /// Checks that the trained weights which an operator reads are on the position of its chunk.
+  LogicalResult checkWeights(const ChunkFlow &flow) {
+    func::FuncOp function = flow.getFunction();
+    for (auto load : function.front().getOps<LoadOp>()) {
+      FlatSymbolRefAttr parameter = getResource(load.getResourceAttr()).getOfAttr();
+      auto found = parameter ? parameterChunks.find(parameter.getAttr()) : parameterChunks.end();
+      if (found == parameterChunks.end())
+        continue;
+      for (int64_t chunk = 0; chunk < chunkCount; ++chunk)
+        if (flow.isIn(load, chunk) && step.placement.positionOf[chunk] != step.placement.positionOf[found->second])
+          return load.emitOpError("reads weight ")
+                 << printable(getResource(load.getResourceAttr()).getLogicalName().value_or("")) << " in chunk "
+                 << chunk << " on position " << step.placement.positionOf[chunk] << ", but it is trained in chunk "
+                 << found->second << " on position " << step.placement.positionOf[found->second]
+                 << ": a weight must be on one position; choose other chunks";
+    }
+    return success();
+  }
+
+  LogicalResult cutMicrobatch() {
+    ChunkFlow forward(getStepFunction(whole, StepRole::forward), chunkCount, /*isBackward=*/false);
+    // What no chunk makes is added up where the loss is, or the gradient of a weight that nothing reads.
+    forward.assign([&](FlatSymbolRefAttr) { return chunkCount - 1; }, kHasNoArguments);
+    Operation *results = forward.getFunction().front().getTerminator();
+    ChunkFlow backward(getStepFunction(whole, StepRole::backward), chunkCount, /*isBackward=*/true);
+    backward.assign([&](FlatSymbolRefAttr) { return int64_t(0); },
+                    [&](BlockArgument argument) {
+                      return forward.getChunk(results->getOperand(argument.getArgNumber()).getDefiningOp()).has_value();
+                    });
+    findParameterChunks(backward);
+
+    func::FuncOp oldForward = forward.getFunction(), oldBackward = backward.getFunction();
+    std::vector<llvm::DenseSet<unsigned>> stash(chunkCount);
+    auto noArguments = [](BlockArgument, int64_t) -> int64_t { llvm_unreachable("only a backward has arguments"); };
+    LogicalResult isPossible = success();
+    // A backward reads what its own forward has made or was given; what a later forward has made comes with gradients.
+    auto provide = [&](BlockArgument argument, int64_t chunk) {
+      Value value = results->getOperand(argument.getArgNumber());
+      std::optional<int64_t> made = forward.getChunk(value.getDefiningOp());
+      int64_t from = made ? std::max(*made, chunk) : chunk;
+      stash[from].insert(argument.getArgNumber());
+      if (failed(forward.require(value, from, value.getDefiningOp(), noArguments)))
+        isPossible = failure();
+      return from;
+    };
+    if (failed(forward.requireOperands(noArguments)) || failed(backward.requireOperands(provide)) ||
+        failed(isPossible) || failed(checkWeights(forward)) || failed(checkWeights(backward)))
+      return failure();
+
+    for (int64_t chunk = 0; chunk < chunkCount; ++chunk) {
+      IRMapping made, given;
+      func::FuncOp ownForward = programs.createFunction(oldForward.getLoc(), StepRole::forward, chunk);
+      if (failed(programs.fill(ownForward, forward, chunk, made)))
+        return failure();
+      func::FuncOp ownBackward = programs.createFunction(oldBackward.getLoc(), StepRole::backward, chunk);
+      SmallVector<Value> kept;
+      for (BlockArgument argument : oldBackward.getArguments())
+        if (stash[chunk].contains(argument.getArgNumber())) {
+          kept.push_back(made.lookup(results->getOperand(argument.getArgNumber())));
+          given.map(argument, ownBackward.front().addArgument(argument.getType(), argument.getLoc()));
+        }
+      finish(ownForward, kept);
+      if (failed(programs.fill(ownBackward, backward, chunk, given)))
+        return failure();
+      finish(ownBackward);
+    }
+    return success();
+  }
+
+  LogicalResult cutEvaluation() {
+    func::FuncOp old = getStepFunction(whole, StepRole::evaluate);
+    if (!old)
+      return success();
+    ChunkFlow flow(old, chunkCount, /*isBackward=*/false);
+    flow.assign([&](FlatSymbolRefAttr) { return chunkCount - 1; }, kHasNoArguments);
+    auto noArguments = [](BlockArgument, int64_t) -> int64_t { llvm_unreachable("an evaluation has no arguments"); };
+    if (failed(flow.requireOperands(noArguments)) || failed(checkWeights(flow)))
+      return failure();
+    for (int64_t chunk = 0; chunk < chunkCount; ++chunk) {
+      func::FuncOp function = programs.createFunction(old.getLoc(), StepRole::evaluate, chunk);
+      IRMapping mapping;
+      if (failed(programs.fill(function, flow, chunk, mapping)))
+        return failure();
+      finish(function);
+    }
+    return success();
+  }
+
+  /// Lets the first chunk of each position compute what the functions of its position read of `@init`.
+  LogicalResult buildInits() {
+    func::FuncOp old = getStepFunction(whole, StepRole::init);
+    if (!old)
+      return success();
+    for (auto [position, program] : llvm::enumerate(programs.getPrograms())) {
+      int64_t chunk = llvm::find(step.placement.positionOf, position) - step.placement.positionOf.begin();
+      llvm::DenseSet<Operation *> needed;
+      SmallVector<Operation *> open;
+      for (auto store : old.front().getOps<StoreOp>())
+        if (programs.isUsed(store.getResourceAttr(), chunk))
+          open.push_back(store);
+      if (open.empty())
+        continue;
+      while (!open.empty()) {
+        Operation *op = open.pop_back_val();
+        if (needed.insert(op).second)
+          for (Value operand : op->getOperands())
+            open.push_back(operand.getDefiningOp());
+      }
+      func::FuncOp function = programs.createFunction(old.getLoc(), StepRole::init, chunk);
+      OpBuilder builder = OpBuilder::atBlockEnd(&function.front());
+      IRMapping mapping;
+      for (Operation &op : old.front().without_terminator())
+        if (needed.contains(&op))
+          programs.clone(builder, op, mapping, chunk);
+      finish(function);
+    }
+    return success();
+  }
+
+  LogicalResult buildUpdates() {
+    ChunkUpdates updates(whole, programs, parameterChunks, /*lossChunk=*/chunkCount - 1);
+    for (const schedule::Schedule &schedule : step.positions) {
+      bool isFirst = true;
+      for (const schedule::Action &action : schedule.actions)
+        if (action.kind == schedule::ActionKind::Update) {
+          if (failed(updates.buildReduce(action.chunk)) || failed(updates.buildUpdate(action.chunk, isFirst)))
+            return failure();
+          isFirst = false;
+        }
+    }
+    return success();
+  }
+
+  ModuleOp module;
+  ProgramOp whole;
+  schedule::Pipeline step;
+  int64_t chunkCount;
+  ChunkPrograms programs;
+  ParameterChunks parameterChunks;
+};
+
+} // namespace
+
+/// Returns the step of a pipeline for as many micro-batches as the whole program runs.
+static FailureOr<schedule::Pipeline> makeStep(ModuleOp module, ProgramOp whole, plan::PipelineAttr pipeline) {
+  StringRef name = pipeline.getSchedule().getValue();
+  const schedule::NamedSchedule *named = schedule::findNamedSchedule(name);
+  int64_t positions = pipeline.getPositions(), chunks = pipeline.countChunks(), microBatches = 0;
+  if (!named)
+    return module.emitError("has a pipeline whose schedule ") << printable(name) << " is none that has a name";
+  if (chunks % positions != 0)
+    return module.emitError("has ") << chunks << " chunks for " << positions << " positions, but the schedule "
+                                    << printable(name) << " gives each position as many";
+  for (auto schedule : whole.getOps<ScheduleOp>()) {
+    FailureOr<schedule::Schedule> actions = expandSchedule(schedule);
+    if (failed(actions))
+      return failure();
+    microBatches = llvm::count_if(
+        actions->actions, [](const schedule::Action &action) { return action.kind == schedule::ActionKind::Forward; });
+  }
+  llvm::Expected<schedule::Pipeline> step = named->make(positions, chunks / positions, microBatches);
+  if (!step)
+    return module.emitError("has no schedule: ") << llvm::toString(step.takeError());
+  const schedule::Placement &placement = step->placement;
+  StringRef why = named->isSplit                  ? "it splits backwards"
+                  : placement.chains.size() > 1   ? "it runs the model in two directions"
+                  : !schedule::runsInOrder(*step) ? "it runs backwards in another order than forwards"
+                                                  : "";
+  if (!why.empty())
+    return module.emitError("has the schedule ") << printable(name) << ", which programs cannot run yet: " << why;
+  for (int64_t chunk = 0; chunk < placement.countChunks(); ++chunk)
+    if (std::optional<int64_t> next = placement.getNext(chunk); next && !placement.crossesPositions(chunk, *next))
+      return module.emitError("has the schedule ") << printable(name) << ", which programs cannot run yet: chunks "
+                                                   << chunk << " and " << *next << " follow each other on one position";
+  return std::move(*step);
+}
+
+LogicalResult windlass::sched::cutChunks(ModuleOp module, ProgramOp whole, plan::PipelineAttr pipeline) {
+  FailureOr<schedule::Pipeline> step = makeStep(module, whole, pipeline);
+  return failed(step) ? failure() : ChunkCutter(module, whole, std::move(*step)).run();
+}
