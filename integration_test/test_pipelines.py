@@ -88,6 +88,47 @@ class PlanTest(PipelineCase):
         outcome = common.run([common.WINDLASS, 'diff', straight, path])
         self.assertIn('2 positions by interleaved -> 2 positions by 1f1b', outcome.out)
 
+    def test_simulate_and_explain(self):
+        """The timeline has a process for each position, whose streams run one command at a time; operators know their chunk."""
+        model = self.model('llama', layers=4)
+        path, _, _ = self.plan(model, '--strategy', 'zero1', '--stages', 2)
+        trace = self.folder / 'trace.json'
+        self.succeed('simulate', model, '--plan', path, '-o', trace)
+        events = json.loads(trace.read_text())['traceEvents']
+        names = {event['pid']: event['args']['name'] for event in events if event['name'] == 'process_name'}
+        self.assertEqual(sorted(names.values()), ['predicted, position 0', 'predicted, position 1'])
+        threads = [(names[event['pid']][-1], event['args']['name']) for event in events if event['name'] == 'thread_name']
+        self.assertIn(('0', 'messages with position 1'), threads)
+        self.assertIn(('1', 'messages with position 0'), threads)
+        runs = {}
+        for event in events:
+            if event['ph'] == 'X':
+                runs.setdefault((event['pid'], event['tid']), []).append((event['ts'], event['ts'] + event['dur']))
+        self.assertEqual({pid for pid, _ in runs}, set(names))
+        for of_stream in runs.values():
+            of_stream.sort()
+            for one, following in zip(of_stream, of_stream[1:]):
+                self.assertLessEqual(one[1], following[0] + 1e-6)
+        for layer, chunk in ((0, 0), (3, 1)):
+            for adjoint in ('', '.grad.lhs'):
+                said = json.loads(self.succeed('explain', f'model.layers.{layer}.mlp.matmul.0{adjoint}', model, '--plan', path, '--json').out)
+                self.assertEqual(said['operators'][0]['chunk'], chunk)
+
+    def test_edited_plans(self):
+        model = self.model('llama', layers=4)
+        path, plan, _ = self.plan(model, '--strategy', 'zero1', '--stages', 2, '--schedule', 'interleaved')
+        begins = plan['pipeline']['begins']
+        edited, out = self.folder / 'edited.json', self.folder / 'out'
+        for change, words in (({'begins': begins[::-1]}, 'with which chunk 2 could begin behind chunk 1'), ({'begins': ['x'] * 3}, 'has no operator "x"'),
+                              ({'positions': 4}, '2 ranks of each of 4 positions'), ({'positions': 1}, 'from 2 to'), ({'schedule': 'a\0b'}, "'a\\x00b'"),
+                              ({'schedule': 'dualpipe'}, 'splits backwards'), ({'begins': begins[:2]}, '3 chunks for 2 positions'), ({'more': 1}, 'pipeline.more')):
+            edited.write_text(json.dumps({**plan, 'pipeline': {**plan['pipeline'], **change}}))
+            outcome = common.windlass('emit', model, '--plan', edited, '-o', out)
+            self.assertEqual(outcome.code, 1, outcome.err)
+            self.assertIn(words, outcome.err)
+        edited.write_text(json.dumps({**plan, 'pipeline': {**plan['pipeline'], 'schedule': 'gpipe'}}))
+        self.succeed('emit', model, '--plan', edited, '-o', out)
+
     def refuse(self, words, *flags):
         outcome = common.windlass('plan', *flags)
         self.assertIn(outcome.code, (1, 2), outcome.err)

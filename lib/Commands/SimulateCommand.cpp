@@ -20,7 +20,13 @@ namespace {
 /// The most events of a trace: more than viewers show.
 constexpr size_t kMostEvents = 1000000;
 
+/// Returns the number of the process that shows a position. A prediction of one position is process 0, and the
+/// measurements of ranks (--profile) are the processes after it, so that other positions come after any rank.
+int64_t getProcess(int64_t position) { return position == 0 ? 0 : Cluster::kMaxDevices + position; }
+
 std::string nameOf(Operation *op) {
+  if (auto message = llvm::dyn_cast<sched::ResourceOp>(op))
+    return message.getKind() == sched::ResourceKind::sent ? "send" : "receive";
   if (auto collective = llvm::dyn_cast<sched::LaunchCollectiveOp>(op))
     return sched::stringifyCollectiveKind(collective.getKind()).str();
   // The names are those that programs give to what they measure (--profile).
@@ -29,11 +35,16 @@ std::string nameOf(Operation *op) {
   return "map";
 }
 
-/// Writes the format of Chrome's trace viewer: times in microseconds, a thread for each stream. Programs write what
-/// they measure with the same names and threads (runtime/src/program/timeline.h).
+/// Writes the format of Chrome's trace viewer: times in microseconds, a process for each position, a thread for each
+/// stream. Programs write what they measure with the same names and threads (runtime/src/program/timeline.h).
 class Trace {
 public:
+  /// Takes the module at L5 whose step is simulated.
+  explicit Trace(ModuleOp module) : module(module) {}
+
   void add(const SimulatedCommand &command) {
+    if (auto message = llvm::dyn_cast<sched::ResourceOp>(command.op))
+      peers.insert({{command.position, command.stream}, getPositionOf(*message.getPeer())});
     if (events++ >= kMostEvents)
       return;
     out << (events > 1 ? ",\n" : "\n");
@@ -41,7 +52,7 @@ public:
     json.object([&] {
       json.attribute("name", nameOf(command.op));
       json.attribute("ph", "X");
-      json.attribute("pid", 0);
+      json.attribute("pid", getProcess(command.position));
       json.attribute("tid", command.stream);
       json.attribute("ts", static_cast<double>(command.beginPicoseconds) * 1e-6);
       json.attribute("dur", static_cast<double>(command.picoseconds) * 1e-6);
@@ -53,23 +64,29 @@ public:
     });
   }
 
-  std::string finish(sched::ProgramOp program) {
-    auto tell = [&](llvm::StringRef what, int64_t stream, llvm::StringRef name) {
+  std::string finish() {
+    auto tell = [&](llvm::StringRef what, int64_t position, int64_t stream, const std::string &name) {
       out << (events++ > 0 ? ",\n" : "\n");
       llvm::json::OStream json(out);
       json.object([&] {
         json.attribute("name", what);
         json.attribute("ph", "M");
-        json.attribute("pid", 0);
+        json.attribute("pid", getProcess(position));
         json.attribute("tid", stream);
         json.attributeObject("args", [&] { json.attribute("name", name); });
       });
     };
-    // The prediction is process 0; the measurements of ranks (--profile) are the processes after it.
-    tell("process_name", 0, "predicted");
-    sched::StreamTable streams(program);
-    for (int64_t i = 0; i < streams.size(); ++i)
-      tell("thread_name", i, streams.getShownName(i));
+    SmallVector<sched::ProgramOp> programs = sched::getPrograms(module);
+    for (sched::ProgramOp program : programs) {
+      int64_t position = program.getPosition();
+      tell("process_name", position, 0,
+           programs.size() == 1 ? "predicted" : "predicted, position " + std::to_string(position));
+      sched::StreamTable streams(program);
+      for (int64_t i = 0; i < streams.size(); ++i)
+        tell("thread_name", position, i, streams.getShownName(i));
+    }
+    for (auto [ends, peer] : peers)
+      tell("thread_name", ends.first, ends.second, "messages with position " + std::to_string(peer));
     out << "\n]}\n";
     return std::move(text);
   }
@@ -77,6 +94,13 @@ public:
   size_t events = 0;
 
 private:
+  int64_t getPositionOf(int64_t chunk) const {
+    return module->getAttrOfType<sched::PlacementAttr>(sched::kPlacementAttr).getChunks()[chunk];
+  }
+
+  ModuleOp module;
+  /// By position and stream of messages: the position at the other end.
+  std::map<std::pair<int64_t, int64_t>, int64_t> peers;
   std::string text = "{\"traceEvents\": [";
   llvm::raw_string_ostream out{text};
 };
@@ -106,12 +130,12 @@ int windlass::runSimulate(Console &console, const std::vector<std::string> &word
                           printEvents(console, common.quiet ? Talk::none : Talk::warnings));
   if ((code = planModel(console, compilation, compileFlags, flags, Purpose::program)))
     return code;
-  Trace trace;
+  Trace trace(compilation.getModule());
   StepPrediction prediction =
       compilation.predict(compileFlags.choice, [&](const SimulatedCommand &command) { trace.add(command); });
   size_t commands = trace.events;
   if (!output.empty()) {
-    if (std::string error = writeFile(output, trace.finish(compilation.getProgram())); !error.empty())
+    if (std::string error = writeFile(output, trace.finish()); !error.empty())
       return console.fail(Code::output, error);
     if (commands > kMostEvents && !common.quiet)
       console.say("the timeline has the first " + std::to_string(kMostEvents) + " of " + std::to_string(commands) +

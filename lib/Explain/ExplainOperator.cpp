@@ -81,6 +81,7 @@ static Object toJson(const OperatorFacts &op) {
                 {"repeat", op.repeat < 0 ? Value(nullptr)
                                          : Value(Object{{"class", fixUTF8(op.repeatClass)}, {"index", op.repeat}})},
                 {"runs_per_step", op.runsPerStep},
+                {"chunk", op.chunk},
                 {"axes", std::move(axes)},
                 {"factors", std::move(factors)},
                 {"operands", std::move(operands)},
@@ -116,6 +117,8 @@ public:
     out << oneLine(op.id) << "\n  " << op.kind << " in @" << op.function;
     if (op.runsPerStep > 0)
       out << ", " << op.runsPerStep << (op.runsPerStep == 1 ? " run" : " runs") << " a step by each rank";
+    if (op.chunk)
+      out << ", in chunk " << *op.chunk << " of the pipeline";
     if (op.repeat >= 0)
       out << ", repeat " << op.repeat << " of " << oneLine(op.repeatClass);
     out << "\n";

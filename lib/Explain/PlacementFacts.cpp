@@ -65,7 +65,8 @@ static std::string getName(train::FactorKind kind) {
 static std::string join(ArrayRef<StringAttr> axes) {
   std::string text;
   llvm::raw_string_ostream os(text);
-  llvm::interleave(axes, os, [&](StringAttr axis) { os << axis.getValue(); }, "+");
+  llvm::interleave(
+      axes, os, [&](StringAttr axis) { os << axis.getValue(); }, "+");
   return text;
 }
 
@@ -220,6 +221,22 @@ std::vector<AxisFacts> PlacementFacts::describeAxes(Operation &op, StringRef fun
   return all;
 }
 
+/// Returns the chunk of an operator of `@microbatch` that has a name in the forward pass.
+static std::optional<int64_t> findChunk(Operation &op) {
+  auto pipeline = op.getParentOfType<ModuleOp>()->getAttrOfType<plan::PipelineAttr>(plan::kPipelineAttr);
+  Attribute id = op.hasAttr(train::kForwardAttr) ? op.getAttr(train::kForwardAttr) : op.getAttr(train::kIdAttr);
+  if (!pipeline || !id)
+    return std::nullopt;
+  size_t chunk = 0;
+  for (Operation &other : *op.getBlock()) {
+    while (chunk < pipeline.getBegins().size() && pipeline.getBegins()[chunk] == other.getAttr(train::kIdAttr))
+      ++chunk;
+    if (other.getAttr(train::kIdAttr) == id)
+      return static_cast<int64_t>(chunk);
+  }
+  return std::nullopt;
+}
+
 OperatorFacts PlacementFacts::describe(Operation &op, StringRef function) {
   OperatorFacts facts;
   facts.id = getId(&op);
@@ -234,6 +251,8 @@ OperatorFacts PlacementFacts::describe(Operation &op, StringRef function) {
   facts.runsPerStep = function == train::kMicrobatchFunction ? accumulationSteps
                       : function == train::kUpdateFunction   ? 1
                                                              : 0;
+  if (function == train::kMicrobatchFunction && llvm::isa<train::TrainOpInterface>(op))
+    facts.chunk = findChunk(op);
   facts.axes = describeAxes(op, function);
   if (auto compute = llvm::dyn_cast<train::TrainOpInterface>(op)) {
     auto strategy = op.getAttrOfType<plan::StrategyAttr>(plan::kStrategyAttr);

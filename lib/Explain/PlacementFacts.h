@@ -63,6 +63,8 @@ struct OperatorFacts {
   int64_t repeat = -1;
   /// The number of times that a rank runs the operator in a step; 0 for operators that run elsewhere.
   int64_t runsPerStep = 0;
+  /// The chunk of the pipeline that the operator is named in; none in a plan of one stage.
+  std::optional<int64_t> chunk;
   std::vector<AxisFacts> axes;
   std::vector<FactorFacts> factors;
   std::vector<ValueFacts> operands, results;
