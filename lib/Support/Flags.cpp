@@ -80,7 +80,9 @@ std::string windlass::nearestOf(llvm::StringRef word, llvm::ArrayRef<std::string
     if (candidate.size() > word.size() + bestDistance)
       continue;
     unsigned distance = word.edit_distance(candidate, true, bestDistance);
-    if (distance <= bestDistance && (best.empty() || distance < bestDistance)) {
+    // Two letters change places more often than one is missing and another one wrong.
+    bool isNearer = distance < bestDistance || (candidate.size() == word.size() && best.size() != word.size());
+    if (distance <= bestDistance && (best.empty() || isNearer)) {
       best = candidate;
       bestDistance = distance;
     }

@@ -90,6 +90,24 @@ private:
 
 } // namespace
 
+static void addSettings(Writer &writer, const PlanSettings &settings) {
+  writer.open("settings");
+  writer.add("average", settings.average);
+  writer.add("clip", settings.clip);
+  Object dims;
+  for (const auto &[name, size] : settings.dims)
+    dims[name] = size;
+  writer.add("dims", std::move(dims));
+  writer.add("loss", settings.loss);
+  writer.add("micro_batches", settings.microBatches);
+  writer.addLines("no_decay", settings.noDecay);
+  writer.add("optimizer", settings.optimizer);
+  writer.addLines("pins", settings.pins);
+  writer.add("precision", settings.precision);
+  writer.addLines("trainable", settings.trainable);
+  writer.close();
+}
+
 std::string plan::writePlanFile(const PlanFile &plan) {
   Writer writer;
   writer.open("");
@@ -154,21 +172,7 @@ std::string plan::writePlanFile(const PlanFile &plan) {
   for (const auto &[name, label] : plan.segments)
     writer.add(name, label);
   writer.close();
-  writer.open("settings");
-  writer.add("average", plan.settings.average);
-  writer.add("clip", plan.settings.clip);
-  Object dims;
-  for (const auto &[name, size] : plan.settings.dims)
-    dims[name] = size;
-  writer.add("dims", std::move(dims));
-  writer.add("loss", plan.settings.loss);
-  writer.add("micro_batches", plan.settings.microBatches);
-  writer.addLines("no_decay", plan.settings.noDecay);
-  writer.add("optimizer", plan.settings.optimizer);
-  writer.addLines("pins", plan.settings.pins);
-  writer.add("precision", plan.settings.precision);
-  writer.addLines("trainable", plan.settings.trainable);
-  writer.close();
+  addSettings(writer, plan.settings);
   writer.add("unit_bytes", plan.unitBytes);
   writer.add("version", PlanFile::kVersion);
   writer.close();
