@@ -55,6 +55,24 @@ class LevelsTest(PipelineCase):
         """The keys of dropouts are inputs, of which each chunk makes its masks."""
         self.check_all('gpt', PIPELINES[:2], dropout=0.1)
 
+    def test_graphs_without_layers(self):
+        for structure in range(4):
+            self.check_all('irregular', PIPELINES[:1], structure=structure)
+
+    def test_experts(self):
+        self.check_all('moe', PIPELINES[1:2])
+
+    def test_precision(self):
+        """In 16 bits, for f16 with a loss scale."""
+        model = self.model('gpt')
+        for precision in ('bf16', 'f16'):
+            judge = equivalence.Equivalence(self.setup_of_model(model, positions=2, strategy='zero1', precision=precision))
+            l2 = judge.lower(judge.graph(), equivalence.TO_L2, 'l2.mlir')
+            reference = judge.run(l2, 'L2', 'f64')
+            for module, level in judge.lower_for(l2, 2):
+                with self.subTest(precision=precision, level=level):
+                    judge.compare(reference, judge.run(module, level, 'f64', '--ranks', 2 if level == 'L3' else 4), 'f64')
+
     def test_no_clipping(self):
         model = self.model('gpt')
         self.check(self.setup_of_model(model, positions=2, ranks=(1,), clip=False, optimizer='sgd'))

@@ -148,7 +148,7 @@ LogicalResult Compilation::readOnnxPins(const PlanChoice &choice, std::vector<st
 
 LogicalResult Compilation::applyPipeline(const PlanChoice &choice) {
   const planner::PipelineChoice &pipeline = choice.pipeline;
-  if (pipeline.positions == 1)
+  if (pipeline.hasOnePosition())
     return success();
   if (choice.strategy == "auto")
     return error(Code::usage) << "--stages " << pipeline.positions
