@@ -1,5 +1,6 @@
 #include "PlacementFacts.h"
 
+#include "windlass/Dialect/Plan/IR/ChunkCounter.h"
 #include "windlass/Dialect/Plan/IR/PlanText.h"
 #include "windlass/Dialect/Plan/Transforms/LayoutInference.h"
 #include "windlass/Dialect/Plan/Transforms/ReshardPlan.h"
@@ -227,12 +228,11 @@ static std::optional<int64_t> findChunk(Operation &op) {
   Attribute id = op.hasAttr(train::kForwardAttr) ? op.getAttr(train::kForwardAttr) : op.getAttr(train::kIdAttr);
   if (!pipeline || !id)
     return std::nullopt;
-  size_t chunk = 0;
+  plan::ChunkCounter chunks(pipeline);
   for (Operation &other : *op.getBlock()) {
-    while (chunk < pipeline.getBegins().size() && pipeline.getBegins()[chunk] == other.getAttr(train::kIdAttr))
-      ++chunk;
+    int64_t chunk = chunks.advance(other);
     if (other.getAttr(train::kIdAttr) == id)
-      return static_cast<int64_t>(chunk);
+      return chunk;
   }
   return std::nullopt;
 }

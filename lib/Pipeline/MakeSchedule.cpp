@@ -31,16 +31,21 @@ LogicalResult windlass::materialize(ModuleOp module, Code code) {
   return runPhases(module, code, {Phase::materializeLayouts});
 }
 
+/// Takes a module from L3b to L5.
+static LogicalResult lowerToCommands(ModuleOp module, Code code) {
+  if (!module->hasAttr(plan::kPipelineAttr))
+    return runPhases(module, Code::lowering, {Phase::distribute, Phase::fuse, Phase::lowerToCommands});
+  // What a pipeline cannot run, such as a weight on two positions, is found when the model is cut.
+  return success(succeeded(runPhases(module, code, {Phase::distribute})) &&
+                 succeeded(runPhases(module, Code::lowering, {Phase::fuse, Phase::lowerToCommands})));
+}
+
 LogicalResult windlass::makeSchedule(ModuleOp planned, const Cluster &cluster, int64_t threads, Code code,
                                      Purpose purpose, Schedule &schedule) {
   schedule.recompute = reportRecompute(planned);
   schedule.module = planned.clone();
   schedule.isVerified = false;
-  // What a pipeline cannot run, such as a weight on two positions, is found when the model is cut.
-  Code distributed = planned->hasAttr(plan::kPipelineAttr) ? code : Code::lowering;
-  if (failed(materialize(*schedule.module, code)) ||
-      failed(runPhases(*schedule.module, distributed, {Phase::distribute})) ||
-      failed(runPhases(*schedule.module, Code::lowering, {Phase::fuse, Phase::lowerToCommands})))
+  if (failed(materialize(*schedule.module, code)) || failed(lowerToCommands(*schedule.module, code)))
     return failure();
   schedule.bytes = 0;
   for (sched::ProgramOp program : sched::getPrograms(*schedule.module)) {

@@ -2,8 +2,7 @@
 #ifndef WINDLASS_LIB_CONVERSION_PLANTOSCHED_CHUNKNUMBERS_H
 #define WINDLASS_LIB_CONVERSION_PLANTOSCHED_CHUNKNUMBERS_H
 
-#include "windlass/Dialect/Plan/IR/PlanOps.h"
-#include "windlass/Dialect/Train/IR/TrainConventions.h"
+#include "windlass/Dialect/Plan/IR/ChunkCounter.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -13,18 +12,16 @@ namespace windlass::sched {
 class ChunkNumbers {
 public:
   /// Takes the module's `plan.pipeline`; null for a step of one chunk, whose operators have no numbers.
-  explicit ChunkNumbers(plan::PipelineAttr pipeline) : pipeline(pipeline) {}
+  explicit ChunkNumbers(plan::PipelineAttr pipeline) : pipeline(pipeline), counter(pipeline) {}
 
   /// Labels the next operator of a forward pass: it belongs to the chunk that has begun last.
   void labelForward(mlir::Operation &op) {
     if (!pipeline)
       return;
-    auto id = op.getAttrOfType<mlir::StringAttr>(train::kIdAttr);
-    while (next < pipeline.getBegins().size() && pipeline.getBegins()[next] == id)
-      ++next;
-    if (id)
-      chunks[id] = static_cast<int64_t>(next);
-    label(op, static_cast<int64_t>(next));
+    int64_t chunk = counter.advance(op);
+    if (auto id = op.getAttrOfType<mlir::StringAttr>(train::kIdAttr))
+      chunks[id] = chunk;
+    label(op, chunk);
   }
 
   /// Labels an operator of the backward pass that names an operator of the forward pass: an adjoint or a recomputed
@@ -37,10 +34,11 @@ public:
 
   /// Checks that a function has the first operators of all chunks, in their order.
   mlir::LogicalResult checkAll(mlir::func::FuncOp function) const {
-    if (!pipeline || next == pipeline.getBegins().size())
+    int64_t last = counter.getChunk();
+    if (!pipeline || last + 1 == pipeline.countChunks())
       return mlir::success();
     return function.emitError("has no operator ")
-           << pipeline.getBegins()[next] << " with which chunk " << next + 1 << " could begin behind chunk " << next;
+           << pipeline.getBegins()[last] << " with which chunk " << last + 1 << " could begin behind chunk " << last;
   }
 
 private:
@@ -49,8 +47,7 @@ private:
   }
 
   plan::PipelineAttr pipeline;
-  /// The number of chunks that have begun behind the first.
-  size_t next = 0;
+  plan::ChunkCounter counter;
   llvm::DenseMap<mlir::StringAttr, int64_t> chunks;
 };
 

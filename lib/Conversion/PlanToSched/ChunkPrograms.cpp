@@ -74,10 +74,8 @@ FailureOr<const ChunkPrograms::Border *> ChunkPrograms::getBorder(Value value, i
   return &*found;
 }
 
-/// Returns the name of the resource on one side of a border.
-template <class Border> static std::string getName(const Border &border, bool isSent) {
-  return ((isSent ? "sent_" : "received_") + Twine(border.from) + "_" + Twine(border.to) + "_" + Twine(border.number))
-      .str();
+std::string ChunkPrograms::Border::getName(bool isSent) const {
+  return ((isSent ? "sent_" : "received_") + Twine(from) + "_" + Twine(to) + "_" + Twine(number)).str();
 }
 
 LogicalResult ChunkPrograms::fill(func::FuncOp function, const ChunkFlow &flow, int64_t chunk, IRMapping &mapping) {
@@ -95,7 +93,7 @@ LogicalResult ChunkPrograms::fill(func::FuncOp function, const ChunkFlow &flow, 
     }
   auto send = [&](Value value) {
     if (const Border *border = sent.lookup(value))
-      StoreOp::create(builder, value.getLoc(), getName(*border, /*isSent=*/true), mapping.lookup(value));
+      StoreOp::create(builder, value.getLoc(), border->getName(/*isSent=*/true), mapping.lookup(value));
   };
   for (Value value : flow.getReceived(chunk)) {
     FailureOr<const Border *> border = getBorder(value, previous, chunk, taken);
@@ -103,7 +101,7 @@ LogicalResult ChunkPrograms::fill(func::FuncOp function, const ChunkFlow &flow, 
       return failure();
     mapping.map(
         value,
-        LoadOp::create(builder, value.getLoc(), value.getType(), getName(**border, /*isSent=*/false)).getResult());
+        LoadOp::create(builder, value.getLoc(), value.getType(), (*border)->getName(/*isSent=*/false)).getResult());
     send(value);
   }
   for (Value argument : flow.getFunction().getArguments())
@@ -123,7 +121,7 @@ void ChunkPrograms::declareBorder(const Border &border, bool isSent) {
   Block *body = getProgram(chunk).getBody();
   auto function = body->getOps<func::FuncOp>().begin();
   OpBuilder builder(*function);
-  ResourceOp::create(builder, whole.getLoc(), builder.getStringAttr(getName(border, isSent)),
+  ResourceOp::create(builder, whole.getLoc(), builder.getStringAttr(border.getName(isSent)),
                      ResourceKindAttr::get(builder.getContext(), isSent ? ResourceKind::sent : ResourceKind::received),
                      TypeAttr::get(border.type), TypeAttr::get(border.global), border.layout, /*logical_name=*/nullptr,
                      /*of=*/nullptr, /*scalar=*/nullptr, builder.getI64IntegerAttr(chunk),

@@ -24,7 +24,7 @@ public:
   llvm::ArrayRef<ProgramOp> getPrograms() const { return programs; }
   ProgramOp getProgram(int64_t chunk) const { return programs[placement.positionOf[chunk]]; }
 
-  /// Creates a function of a chunk, and a builder at its end.
+  /// Creates a function of a chunk, whose body is empty.
   mlir::func::FuncOp createFunction(mlir::Location loc, StepRole role, int64_t chunk);
 
   /// Clones an operator into the function of a chunk, without the labels that only cutting needs.
@@ -47,12 +47,15 @@ public:
   void declareResources();
 
 private:
-  /// A value on its way from one chunk to a neighbour, number `number` of those that pass there.
+  /// A value that passes from one chunk to a neighbour; `number` counts the values that pass there, from 0.
   struct Border {
     int64_t from, to;
     size_t number;
     mlir::RankedTensorType type, global;
     plan::LayoutAttr layout;
+
+    /// Returns the name of the resource on the sending or on the receiving side.
+    std::string getName(bool isSent) const;
   };
 
   /// Returns the border of a value that passes from one chunk to another: one of the same type, which has another value

@@ -8,7 +8,8 @@ ChunkUpdates::ChunkUpdates(ProgramOp whole, ChunkPrograms &programs, const Param
     : whole(whole), programs(programs), chunks(chunks), lossChunk(lossChunk) {}
 
 std::optional<int64_t> ChunkUpdates::getChunk(FlatSymbolRefAttr name) const {
-  auto resource = const_cast<ProgramOp &>(whole).lookupSymbol<ResourceOp>(name.getAttr());
+  ProgramOp program = whole;
+  auto resource = program.lookupSymbol<ResourceOp>(name.getAttr());
   if (resource.getKind() == ResourceKind::loss)
     return lossChunk;
   FlatSymbolRefAttr parameter = resource.getOfAttr();

@@ -15,8 +15,11 @@ using namespace windlass::sched;
 
 namespace {
 
-/// Of functions without arguments.
-constexpr auto kHasNoArguments = [](BlockArgument) { return false; };
+// A forward and an evaluation load their inputs, so these are never called: only a backward has arguments.
+constexpr auto kIsOfNoChunk = [](BlockArgument) { return false; };
+constexpr auto kProvidesNothing = [](BlockArgument, int64_t) -> int64_t {
+  llvm_unreachable("only a backward has arguments");
+};
 
 class ChunkCutter {
 public:
@@ -77,7 +80,7 @@ private:
   LogicalResult cutMicrobatch() {
     ChunkFlow forward(getStepFunction(whole, StepRole::forward), chunkCount, /*isBackward=*/false);
     // What no chunk makes is added up where the loss is, or the gradient of a weight that nothing reads.
-    forward.assign([&](FlatSymbolRefAttr) { return chunkCount - 1; }, kHasNoArguments);
+    forward.assign([&](FlatSymbolRefAttr) { return chunkCount - 1; }, kIsOfNoChunk);
     Operation *results = forward.getFunction().front().getTerminator();
     ChunkFlow backward(getStepFunction(whole, StepRole::backward), chunkCount, /*isBackward=*/true);
     backward.assign([&](FlatSymbolRefAttr) { return int64_t(0); },
@@ -88,7 +91,6 @@ private:
 
     func::FuncOp oldForward = forward.getFunction(), oldBackward = backward.getFunction();
     std::vector<llvm::DenseSet<unsigned>> stash(chunkCount);
-    auto noArguments = [](BlockArgument, int64_t) -> int64_t { llvm_unreachable("only a backward has arguments"); };
     LogicalResult isPossible = success();
     // A backward reads what its own forward has made or was given; what a later forward has made comes with gradients.
     auto provide = [&](BlockArgument argument, int64_t chunk) {
@@ -96,11 +98,11 @@ private:
       std::optional<int64_t> made = forward.getChunk(value.getDefiningOp());
       int64_t from = made ? std::max(*made, chunk) : chunk;
       stash[from].insert(argument.getArgNumber());
-      if (failed(forward.require(value, from, value.getDefiningOp(), noArguments)))
+      if (failed(forward.require(value, from, value.getDefiningOp(), kProvidesNothing)))
         isPossible = failure();
       return from;
     };
-    if (failed(forward.requireOperands(noArguments)) || failed(backward.requireOperands(provide)) ||
+    if (failed(forward.requireOperands(kProvidesNothing)) || failed(backward.requireOperands(provide)) ||
         failed(isPossible) || failed(checkWeights(forward)) || failed(checkWeights(backward)))
       return failure();
 
@@ -129,9 +131,8 @@ private:
     if (!old)
       return success();
     ChunkFlow flow(old, chunkCount, /*isBackward=*/false);
-    flow.assign([&](FlatSymbolRefAttr) { return chunkCount - 1; }, kHasNoArguments);
-    auto noArguments = [](BlockArgument, int64_t) -> int64_t { llvm_unreachable("an evaluation has no arguments"); };
-    if (failed(flow.requireOperands(noArguments)) || failed(checkWeights(flow)))
+    flow.assign([&](FlatSymbolRefAttr) { return chunkCount - 1; }, kIsOfNoChunk);
+    if (failed(flow.requireOperands(kProvidesNothing)) || failed(checkWeights(flow)))
       return failure();
     for (int64_t chunk = 0; chunk < chunkCount; ++chunk) {
       func::FuncOp function = programs.createFunction(old.getLoc(), StepRole::evaluate, chunk);

@@ -6,11 +6,11 @@
 
 namespace windlass::sched {
 
-/// Replaces `whole`, the program of all of the model for one micro-batch after another, by a program for each position
-/// of `pipeline`, whose schedule runs as many micro-batches. Operators of forward, backward and evaluation have the
-/// labels `plan.chunk` and `plan.layouts`. Weights, their gradients and their state are on the position of the chunk
-/// that makes the gradient. Fails where the schedule is none that programs can run, a chunk needs what a later one
-/// makes, or a trained weight is read on two positions.
+/// Replaces `whole`, a program that runs all of the model, by a program for each position of `pipeline`; the number of
+/// micro-batches stays the same. The operators of forward, backward and evaluation must be labelled with `plan.chunk`
+/// and `plan.layouts`. Weights, their gradients and their state are on the position of the chunk
+/// that makes the gradient. Fails where programs cannot run the schedule, a chunk needs what a later one makes,
+/// or a trained weight is read on two positions.
 mlir::LogicalResult cutChunks(mlir::ModuleOp module, ProgramOp whole, plan::PipelineAttr pipeline);
 
 } // namespace windlass::sched

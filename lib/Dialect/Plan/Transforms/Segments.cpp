@@ -1,5 +1,6 @@
 #include "windlass/Dialect/Plan/Transforms/Segments.h"
 
+#include "windlass/Dialect/Plan/IR/ChunkCounter.h"
 #include "windlass/Dialect/Plan/Transforms/LayoutInference.h"
 #include "windlass/Dialect/Train/IR/TrainFunctions.h"
 #include "windlass/Support/TensorBytes.h"
@@ -197,14 +198,10 @@ void Recomputation::add(ArrayRef<Operation *> ops) {
 
 void Recomputation::addChosen() {
   // A segment ends where a chunk does, since a position recomputes only what it runs.
-  ArrayRef<StringAttr> begins;
-  if (auto pipeline = microbatch->getParentOfType<ModuleOp>()->getAttrOfType<PipelineAttr>(kPipelineAttr))
-    begins = pipeline.getBegins();
-  llvm::MapVector<std::pair<int64_t, size_t>, SmallVector<Operation *>> chosen;
-  size_t chunk = 0;
+  ChunkCounter chunks(microbatch->getParentOfType<ModuleOp>()->getAttrOfType<PipelineAttr>(kPipelineAttr));
+  llvm::MapVector<std::pair<int64_t, int64_t>, SmallVector<Operation *>> chosen;
   for (Operation &op : microbatch.front()) {
-    while (chunk < begins.size() && begins[chunk] == op.getAttr(train::kIdAttr))
-      ++chunk;
+    int64_t chunk = chunks.advance(op);
     if (int64_t segment = getSegment(&op); segment >= 0)
       chosen[{segment, chunk}].push_back(&op);
   }
