@@ -140,10 +140,10 @@ def chunk(c, chunks, position_of, own, micro_batches):
         backward += [load('%w', f'w{c}', type), product('%dv', '%dh', '%w', dh, type, VALUE, '[1] x [1]'), f'sched.store @d{c}, %dv : {VALUE}']
     backward += [product('%dw', '%v', '%dh', VALUE, dh, type, '[0] x [0]'), f'sched.add_to @g{c}, %dw : {type}']
     out += function('forward', c, (), forward, stash) + function('backward', c, stash, backward) + function('reduce', c, (), [])
-    return out + function('update', c, (), update(c, own, type, chunks)) + function('evaluate', c, (), evaluate)
+    return out + function('update', c, (), update(c, own, type, chunks, sorted(set(position_of)))) + function('evaluate', c, (), evaluate)
 
 
-def update(c, own, type, chunks):
+def update(c, own, type, chunks, positions):
     """Returns the update of a chunk. The last chunk of a position updates first, and finds the norm of all gradients."""
     lines = []
     if c == own[-1]:
@@ -153,7 +153,7 @@ def update(c, own, type, chunks):
         for k in own[1:]:
             lines.append(f'%t{k} = train.add {total}, %s{k} : tensor<f32>')
             total = f'%t{k}'
-        lines += [f'%all = sched.all_reduce sum {total} over [] and positions : (tensor<f32>) -> tensor<f32>', '%norm = train.sqrt %all : tensor<f32>',
+        lines += [f'%all = sched.all_reduce sum {total} over [] and positions {positions} : (tensor<f32>) -> tensor<f32>', '%norm = train.sqrt %all : tensor<f32>',
                   'sched.store @norm, %norm : tensor<f32>']
     names = ('%w', '%m', '%g', '%learning_rate', '%momentum', '%weight_decay', '%one')
     types = (type, type, type, *['tensor<f32>'] * 4)

@@ -24,8 +24,6 @@ SIZES = dict(tokens=8, width=16, vocabulary=32)
 
 class PipelineCase(test_average.AverageCase):
     def model(self, family, **change):
-        if family == 'gpt':
-            change['tied'] = False
         return self.small(family, **{'layers': 3, **SIZES, **change})
 
     def setup_of_model(self, model, **change):
@@ -44,7 +42,11 @@ class LevelsTest(PipelineCase):
                                                ranks=(ranks,), recompute=recompute))
 
     def test_gpt(self):
+        """The first and the last position train copies of the tied weight of embedding and head."""
         self.check_all('gpt', PIPELINES)
+
+    def test_untied(self):
+        self.check_all('gpt', PIPELINES[:1], tied=False)
 
     def test_families(self):
         """Rotations of frozen frequencies, images without a vocabulary."""
@@ -163,8 +165,6 @@ class PlanTest(PipelineCase):
         self.refuse(1, ('it splits backwards',), *flags, '--stages', 2, '--strategy', 'ddp', '--schedule', 'zb1p')
         self.refuse(1, ('places where chunks could begin', 'use fewer stages'), *flags, '--stages', 4, '--strategy', 'ddp', '--schedule', 'interleaved=99')
         self.refuse(2, ('hanayo has 2 chunks of each stage', 'not 1'), *flags, '--stages', 2, '--strategy', 'ddp', '--schedule', 'hanayo=1')
-        tied = self.small('gpt', 'tied.onnx', layers=2, **SIZES)
-        self.refuse(1, ("'lm_head.weight'", 'in chunk 1 on position 1', 'trained in chunk 0 on position 0'), tied, '--cluster', 'cpu:2', '--stages', 2, '--strategy', 'ddp')
 
 
 class ProgramsTest(PipelineCase):
@@ -184,6 +184,30 @@ class ProgramsTest(PipelineCase):
 
     def test_every_rank_a_stage(self):
         self.check_program('gpt', '--stages', 4, '--schedule', 'gpipe', '--strategy', 'ddp', dropout=0.1)
+
+    def train(self, model, run, steps, *flags):
+        self.succeed('train', model, '--data', self.folder / 'data.safetensors', '--steps', steps, '--micro-batches', 8, '-o', self.folder / run, *flags)
+        newest = sorted((self.folder / run / 'checkpoints').glob('step-*'))[-1]
+        self.succeed('checkpoint', 'export', newest, '--state', '-o', self.folder / run / 'merged.safetensors')
+        losses = [json.loads(row)['loss'] for row in (self.folder / run / 'metrics.jsonl').read_text().splitlines()]
+        return losses, (self.folder / run / 'merged.safetensors').read_bytes()
+
+    def test_checkpoints(self):
+        """A run of stages goes on as if it had not stopped; its checkpoints load into one without, and the other way round."""
+        model = self.model('gpt', layers=2)
+        self.batches(model, 48).rename(self.folder / 'data.safetensors')
+        stages = ('-n', 4, '--stages', 2, '--strategy', 'zero1')
+        plain = ('-n', 2, '--strategy', 'ddp')
+        straight = self.train(model, 'straight', 6, *stages)
+        self.train(model, 'stopped', 3, *stages)
+        self.assertEqual(self.train(model, 'stopped', 6, *stages, '--resume'), straight)
+        for first, second in ((stages, plain), (plain, stages)):
+            run = f'first with {len(first)} flags'
+            self.train(model, run, 3, *first)
+            losses, _ = self.train(model, run, 6, *second, '--resume')
+            self.assertEqual(len(losses), 6)
+            for loss, wanted in zip(losses, straight[0]):
+                self.assertAlmostEqual(loss, wanted, delta=1e-5 * wanted)
 
     def test_processes(self):
         self.check_program('gpt', '--stages', 2, '--strategy', 'megatron', '--communicator', 'mpi')

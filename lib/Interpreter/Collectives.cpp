@@ -1,5 +1,7 @@
 #include "Collectives.h"
 
+#include "windlass/Dialect/Sched/IR/PositionCollectives.h"
+
 #include <map>
 
 using namespace mlir;
@@ -122,14 +124,17 @@ SmallVector<Tensor> windlass::interpreter::ownPart(ArrayRef<Tensor> members, int
 
 FailureOr<RankValues> windlass::interpreter::allReduceOverPositions(Operation *op, plan::MeshAttr mesh, ArrayAttr axes,
                                                                     train::ReductionKind kind, Crossings &crossings,
-                                                                    size_t position, const RankValues &own) {
+                                                                    int64_t position, const RankValues &own) {
   auto communicators = communicatorsOver(mesh, axes);
   if (!communicators)
     return op->emitError("cannot be executed: the mesh ") << mesh << " has not all of the axes " << axes;
-  std::optional<std::vector<RankValues>> all = crossings.meet(position, own);
+  ArrayRef<int64_t> positions = sched::getSpannedPositions(op).asArrayRef();
+  if (!llvm::is_contained(positions, position))
+    return op->emitError("cannot be executed: combines over positions among which its own, ") << position << ", is not";
+  std::optional<std::vector<RankValues>> all = crossings.meet(positions, position, own);
   if (!all)
     return RankValues();
-  for (auto [other, values] : llvm::enumerate(*all))
+  for (auto [other, values] : llvm::zip_equal(positions, *all))
     if (values.size() != own.size() || values.front().getShape() != own.front().getShape())
       return op->emitError("cannot be executed: meets a collective over positions of other ranks or sizes in position ")
              << other;

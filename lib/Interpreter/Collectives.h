@@ -17,11 +17,11 @@ Tensor joinAlong(llvm::ArrayRef<Tensor> tensors, int64_t dim);
 /// Combines tensors element by element, in their order.
 Tensor combineAll(llvm::ArrayRef<Tensor> tensors, train::ReductionKind kind);
 
-/// Combines what the ranks of all positions have, of those that differ on the axes only; `own` is that of the ranks of
-/// position `position`, which has `mesh`. Returns what each rank of the position gets; nothing where another position
-/// has not come to it. Fails with a diagnostic at `op` where the positions do not fit together.
+/// Combines what the ranks of the positions that `op` spans have, of those that differ on the axes only; `own` is that
+/// of the ranks of position `position`, which has `mesh`. Returns what each rank of the position gets; nothing where
+/// another position has not come to it. Fails with a diagnostic at `op` where the positions do not fit together.
 mlir::FailureOr<RankValues> allReduceOverPositions(mlir::Operation *op, plan::MeshAttr mesh, mlir::ArrayAttr axes,
-                                                   train::ReductionKind kind, Crossings &crossings, size_t position,
+                                                   train::ReductionKind kind, Crossings &crossings, int64_t position,
                                                    const RankValues &own);
 
 // Each function takes the members' operands and returns the members' results.

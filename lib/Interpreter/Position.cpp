@@ -169,14 +169,18 @@ LogicalResult Position::dumpParameters(const Twine &prefix, RunResult &result) {
 }
 
 LogicalResult Position::dumpState(RunResult &result) {
+  RunResult own;
   // The compute copy first, which checks that its replicas agree; a master replaces it.
-  if (failed(dumpParameters("parameter.", result)))
+  if (failed(dumpParameters("parameter.", own)))
     return failure();
   for (ResourceOp resource : resources(ResourceKind::master))
-    if (failed(dump(resource, "parameter.", result)))
+    if (failed(dump(resource, "parameter.", own)))
       return failure();
   for (ResourceOp resource : resources(ResourceKind::state))
-    if (failed(dump(resource, "state.", result)))
+    if (failed(dump(resource, "state.", own)))
       return failure();
+  for (const auto &[name, tensor] : own.tensors)
+    if (auto [known, isNew] = result.tensors.try_emplace(name, tensor); !isNew && !known->second.isSameAs(tensor))
+      return program.emitError("cannot be executed: holds another ") << name << " than an earlier position";
   return success();
 }

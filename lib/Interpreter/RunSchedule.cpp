@@ -249,7 +249,7 @@ FailureOr<RunResult> windlass::interpreter::runSchedule(ModuleOp module, const R
                                                         const MachineFactory &makeMachine) {
   if (failed(sched::checkPrograms(module)))
     return failure();
-  Crossings crossings(sched::getPrograms(module).size());
+  Crossings crossings;
   std::vector<Position> positions;
   for (sched::ProgramOp program : sched::getPrograms(module)) {
     FailureOr<std::unique_ptr<Machine>> machine = makeMachine(program, crossings);

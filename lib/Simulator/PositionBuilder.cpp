@@ -219,16 +219,18 @@ void PositionBuilder::addCollective(sched::LaunchCollectiveOp collective) {
   for (Attribute axis : communicator.getAxes())
     axes.push_back(llvm::cast<StringAttr>(axis));
   GroupShape group = plan::getGroup(program.getMesh(), axes);
-  if (communicator.getPositions())
-    group.axes.push_back({job.countRanks() / job.size(), job.size()});
+  if (std::optional<ArrayRef<int64_t>> positions = communicator.getPositions(); positions && positions->size() > 1) {
+    // As if the positions were evenly apart.
+    int64_t gaps = positions->size() - 1;
+    group.axes.push_back({job.countRanks() / job.size() * (positions->back() - positions->front()) / gaps, gaps + 1});
+  }
   double bytes = 0;
   for (auto [in, out] : llvm::zip_equal(collective.getIns().getTypes(), collective.getOuts().getTypes()))
     bytes += std::max(getBytes(in), getBytes(out));
   std::string kind = sched::stringifyCollectiveKind(collective.getKind()).str();
-  // Only one communicator over some axes spans positions, so its axes name the group of those that meet.
   simulation::Task task = {TaskKind::Work, streams.getNumber(collective)};
   if (communicator.getPositions())
-    task = {TaskKind::Meet, task.stream, job.getGroup(communicator.getAxes())};
+    task = {TaskKind::Meet, task.stream, job.getGroup(communicator)};
   CollectiveWork work = {kind, group, bytes};
   task.uses = job.getUses(position, work);
   addTask(task, {collective, costs.getCost(work), {kind, 0, bytes, group.getMembers()}});

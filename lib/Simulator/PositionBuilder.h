@@ -30,8 +30,10 @@ public:
   int64_t getChannel(int64_t from, int64_t to) {
     return channels.try_emplace({from, to}, channels.size()).first->second;
   }
-  /// Returns the group of the collectives over positions and the ranks that differ in `axes`.
-  int64_t getGroup(mlir::ArrayAttr axes) { return groups.try_emplace(axes, groups.size()).first->second; }
+  /// Returns the group of a communicator that spans positions.
+  int64_t getGroup(sched::CommunicatorOp communicator) {
+    return groups.try_emplace({communicator.getAxes(), communicator.getPositionsAttr()}, groups.size()).first->second;
+  }
   int64_t countRanks() const { return firstRanks.back(); }
   /// A message of `bytes` from each rank of a position to the one of the same number of another position, which has as
   /// many: that of the slowest pair.
@@ -65,7 +67,7 @@ private:
   /// The number in the job of each position's first rank, and behind them the number of ranks.
   std::vector<int64_t> firstRanks = {0};
   std::map<std::pair<int64_t, int64_t>, int64_t> channels;
-  llvm::DenseMap<mlir::Attribute, int64_t> groups;
+  llvm::DenseMap<std::pair<mlir::Attribute, mlir::Attribute>, int64_t> groups;
 };
 
 /// A command or message with its cost; empty for a task that takes no time.

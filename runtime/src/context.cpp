@@ -55,6 +55,12 @@ status arena::allocate(std::int64_t bytes, const char *what, memory_kind kind, s
   return {};
 }
 
+bool is_same_spanning(const communicator_entry &a, const communicator_entry &b) {
+  return a.positions.size > 0 &&
+         std::equal(a.positions.begin(), a.positions.end(), b.positions.begin(), b.positions.end()) &&
+         std::equal(a.axes.begin(), a.axes.end(), b.axes.begin(), b.axes.end());
+}
+
 std::int32_t position_of(const job &j, std::int32_t rank) {
   for (std::int32_t i = 0; i < j.positions.size; ++i)
     if (rank >= j.positions[i].first_rank && rank < j.positions[i].first_rank + j.positions[i].ranks)
@@ -126,8 +132,29 @@ status context::create(const job &j, transport &world, std::int32_t threads) {
   return detail::prepare_kernels(threads);
 }
 
-/// Returns the ranks of one communicator of a rank: those of its position (or of all positions) that differ on `axes`
-/// only, the first of which is the slowest.
+static bool is_one_of(span<std::int32_t> all, std::int32_t one) {
+  return std::find(all.begin(), all.end(), one) != all.end();
+}
+
+/// Calls `visit` with each communicator over positions, as the first of these lists it, and the place of the same one
+/// in the list of position `own`; -1 where it has no part in it. All ranks visit them in one order.
+template <class Visit> static status for_each_spanning(const job &j, std::int32_t own, const Visit &visit) {
+  for (std::int32_t a = 0; a < j.positions.size; ++a)
+    for (const communicator_entry &row : j.positions[a].runs->communicators) {
+      if (row.positions.size == 0 || row.positions[0] != a)
+        continue; // made from its first position
+      span<communicator_entry> its = j.positions[own].runs->communicators;
+      std::int32_t place = -1;
+      for (std::int32_t i = 0; i < its.size; ++i)
+        if (is_same_spanning(its[i], row))
+          place = i;
+      WINDLASS_TRY(visit(place));
+    }
+  return {};
+}
+
+/// Returns the ranks of one communicator of a rank: those of its position, or of the positions that it spans, that
+/// differ on `axes` only, the first of which is the slowest.
 static std::vector<std::int32_t> members_of(const job &j, std::int32_t position, std::int32_t rank,
                                             const communicator_entry &entry) {
   const position_entry &own = j.positions[position];
@@ -145,33 +172,35 @@ static std::vector<std::int32_t> members_of(const job &j, std::int32_t position,
   }
   std::vector<std::int32_t> ranks;
   for (std::int32_t i = 0; i < j.positions.size; ++i)
-    if (i == position || entry.spans_positions)
+    if (i == position || is_one_of(entry.positions, i))
       for (const std::int32_t member : members)
         ranks.push_back(j.positions[i].first_rank + member);
   return ranks;
 }
 
-/// Makes the communicators, which takes all ranks: first those over all positions, then the positions' own side by
-/// side, then those of each two positions that are peers. A rank that has no part in one is alone in it.
+/// Makes the communicators, which takes all ranks: first those over positions, then the positions' own side by side,
+/// then those of each two positions that are peers. A rank that has no part in one is alone in it.
 status context::create_communicators(const job &j, std::int32_t position, transport &world) {
   const position_entry &own = j.positions[position];
   const program &p = *own.runs;
   communicators_.resize(static_cast<std::size_t>(p.communicators.size));
-  std::int64_t most = 0;
+  std::unique_ptr<communicator> alone;
+  WINDLASS_TRY(for_each_spanning(j, position, [&](std::int32_t i) {
+    return i < 0 ? world.make_communicator({rank_}, alone)
+                 : world.make_communicator(members_of(j, position, rank_, p.communicators[i]),
+                                           communicators_[static_cast<std::size_t>(i)]);
+  }));
+  std::int64_t most = 0, made = 0;
   for (const position_entry &each : j.positions)
     most = std::max(most, each.runs->communicators.size);
-  std::unique_ptr<communicator> alone;
-  for (const bool spans : {true, false}) {
-    std::int64_t made = 0;
-    for (std::int64_t i = 0; i < p.communicators.size; ++i)
-      if (p.communicators[i].spans_positions == spans) {
-        const std::vector<std::int32_t> members = members_of(j, position, rank_, p.communicators[i]);
-        WINDLASS_TRY(world.make_communicator(members, communicators_[static_cast<std::size_t>(i)]));
-        ++made;
-      }
-    for (; !spans && made < most; ++made)
-      WINDLASS_TRY(world.make_communicator({rank_}, alone));
-  }
+  for (std::int64_t i = 0; i < p.communicators.size; ++i)
+    if (p.communicators[i].positions.size == 0) {
+      WINDLASS_TRY(world.make_communicator(members_of(j, position, rank_, p.communicators[i]),
+                                           communicators_[static_cast<std::size_t>(i)]));
+      ++made;
+    }
+  for (; made < most; ++made)
+    WINDLASS_TRY(world.make_communicator({rank_}, alone));
   peers_.resize(static_cast<std::size_t>(p.peers.size));
   for (std::int32_t a = 0; a < j.positions.size; ++a)
     for (const peer_entry &peer : j.positions[a].runs->peers) {
@@ -227,11 +256,13 @@ status context::create_device_communicators(const job &j, const program &p, tran
         return detail::make_device_communicator(world, std::move(own), get_stream(number), own);
     return {};
   };
-  for (const bool spans : {true, false})
-    for (std::int64_t i = 0; i < p.communicators.size; ++i)
-      if (p.communicators[i].spans_positions == spans)
-        WINDLASS_TRY(make(communicators_[static_cast<std::size_t>(i)], p.communicators[i].stream));
   const std::int32_t position = position_of(j, rank_);
+  WINDLASS_TRY(for_each_spanning(j, position, [&](std::int32_t i) {
+    return i < 0 ? status() : make(communicators_[static_cast<std::size_t>(i)], p.communicators[i].stream);
+  }));
+  for (std::int64_t i = 0; i < p.communicators.size; ++i)
+    if (p.communicators[i].positions.size == 0)
+      WINDLASS_TRY(make(communicators_[static_cast<std::size_t>(i)], p.communicators[i].stream));
   for (std::int32_t a = 0; a < j.positions.size; ++a)
     for (const peer_entry &peer : j.positions[a].runs->peers)
       for (std::int64_t i = 0; i < p.peers.size && peer.position > a; ++i)

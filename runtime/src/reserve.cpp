@@ -53,7 +53,7 @@ reserve reserve_of(const job &j, std::int32_t position, const transport &world, 
   need.is_one_host = world.is_one_host();
   for (const communicator_entry &entry : p.communicators) {
     reserve_need::communicator &its = need.communicators.emplace_back();
-    its.members = entry.spans_positions ? static_cast<std::int32_t>(j.positions.size) : 1;
+    its.members = entry.positions.size > 0 ? static_cast<std::int32_t>(entry.positions.size) : 1;
     for (const std::int32_t a : entry.axes)
       its.members *= own.axes[a].size;
     its.exchanges = entry.exchanges;

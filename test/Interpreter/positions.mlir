@@ -63,17 +63,17 @@
 // message. In the first two the commands of a position are those of another module.
 // RUN: sed '0,/.all = sched.all_reduce .*/s//%%all = train.sqrt %%square : tensor<f32>/' %t/split.mlir > %t/alone.mlir
 // RUN: not windlass-opt %t/alone.mlir --sched-verify-async 2>&1 | FileCheck %s --check-prefix=ALONE
-// ALONE: error: 'sched.program' op combines over positions 1 times in a step, but position 0 does so 0 times
+// ALONE: error: 'sched.all_reduce' op combines sum of tensor<f32> over [] and positions [0, 1], but position 0 combines nothing more over positions in a step
 // RUN: not windlass-run %t/alone.mlir --lr 0.1 --momentum 0.9 --weight-decay 0.1 2>&1 | FileCheck %s --check-prefix=NOT-MET
 // NOT-MET: error: 'sched.program' op waits at action 17 for the other positions, which do not come to its collective
-// RUN: sed 's/\(.norm = train.sqrt .all\)/%%two = sched.all_reduce sum %%two_of over [] and positions : (tensor<2xf32>) -> tensor<2xf32>\n\1/; s/\(.all = sched.all_reduce\)/%%two_of = train.constant dense<1.0> : tensor<2xf32>\n\1/' %t/split.mlir > %t/two.mlir
+// RUN: sed 's/\(.norm = train.sqrt .all\)/%%two = sched.all_reduce sum %%two_of over [] and positions [0, 1] : (tensor<2xf32>) -> tensor<2xf32>\n\1/; s/\(.all = sched.all_reduce\)/%%two_of = train.constant dense<1.0> : tensor<2xf32>\n\1/' %t/split.mlir > %t/two.mlir
 // RUN: windlass-opt %t/two.mlir --sched-verify-async -o /dev/null
-// RUN: sed '0,/.two = sched.all_reduce/{/.two = sched.all_reduce/d;}; 0,/\(.all = sched.all_reduce\)/s//%%two = sched.all_reduce sum %%two_of over [] and positions : (tensor<2xf32>) -> tensor<2xf32>\n\1/' %t/two.mlir > %t/orders.mlir
+// RUN: sed '0,/.two = sched.all_reduce/{/.two = sched.all_reduce/d;}; 0,/\(.all = sched.all_reduce\)/s//%%two = sched.all_reduce sum %%two_of over [] and positions [0, 1] : (tensor<2xf32>) -> tensor<2xf32>\n\1/' %t/two.mlir > %t/orders.mlir
 // RUN: not windlass-opt %t/orders.mlir --sched-verify-async 2>&1 | FileCheck %s --check-prefix=ORDERS
-// ORDERS: error: 'sched.all_reduce' op combines sum of tensor<f32> over [] as number 0 over positions, but position 0 combines sum of tensor<2xf32> over []
-// RUN: sed 's/sched.store @act, .a :/%%b = sched.all_reduce sum %%a over [] and positions : (tensor<8x6xf32>) -> tensor<8x6xf32>\nsched.store @act, %%b :/' %t/split.mlir > %t/in-forward.mlir
+// ORDERS: error: 'sched.all_reduce' op combines sum of tensor<f32> over [] and positions [0, 1], but position 0 combines sum of tensor<2xf32> over [] and positions [0, 1]
+// RUN: sed 's/sched.store @act, .a :/%%b = sched.all_reduce sum %%a over [] and positions [0, 1] : (tensor<8x6xf32>) -> tensor<8x6xf32>\nsched.store @act, %%b :/' %t/split.mlir > %t/in-forward.mlir
 // RUN: not windlass-opt %t/in-forward.mlir --sched-verify-async 2>&1 | FileCheck %s --check-prefix=IN-FORWARD
-// IN-FORWARD: error: 'sched.all_reduce' op combines over positions in a forward, but only updates may
+// IN-FORWARD: error: 'sched.all_reduce' op combines over positions in a forward, but only reductions and updates may
 
 // The interpreter runs an order whatever the checker says, and stops where it cannot go on.
 // RUN: not windlass-run %t/missing.mlir --lr 0.1 --momentum 0.9 --weight-decay 0.1 2>&1 | FileCheck %s --check-prefix=UNREAD
@@ -140,7 +140,7 @@ module attributes {train.model = "two_layers", train.settings = {clip = false, m
     func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} {
       %g = sched.load @g : tensor<4x6xf32>
       %square = train.square_sum %g : tensor<4x6xf32> -> tensor<f32>
-      %all = sched.all_reduce sum %square over [] and positions : (tensor<f32>) -> tensor<f32>
+      %all = sched.all_reduce sum %square over [] and positions [0, 1] : (tensor<f32>) -> tensor<f32>
       %norm = train.sqrt %all : tensor<f32>
       %one = train.constant dense<1.0> : tensor<f32>
       %w = sched.load @w : tensor<4x6xf32>
@@ -208,7 +208,7 @@ module attributes {train.model = "two_layers", train.settings = {clip = false, m
     func.func @update() attributes {sched.step = #sched.step<update, chunk 1>} {
       %g = sched.load @g : tensor<6x3xf32>
       %square = train.square_sum %g : tensor<6x3xf32> -> tensor<f32>
-      %all = sched.all_reduce sum %square over [] and positions : (tensor<f32>) -> tensor<f32>
+      %all = sched.all_reduce sum %square over [] and positions [0, 1] : (tensor<f32>) -> tensor<f32>
       %norm = train.sqrt %all : tensor<f32>
       %one = train.constant dense<1.0> : tensor<f32>
       %w = sched.load @w : tensor<6x3xf32>

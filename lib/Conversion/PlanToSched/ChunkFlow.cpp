@@ -2,12 +2,15 @@
 
 #include "windlass/Dialect/Plan/Transforms/Segments.h"
 
+#include "llvm/ADT/SmallSet.h"
+
 using namespace mlir;
 using namespace windlass;
 using namespace windlass::sched;
 
-ChunkFlow::ChunkFlow(func::FuncOp function, int64_t chunks, bool isBackward)
-    : function(function), step(isBackward ? -1 : 1), received(chunks), copies(chunks) {}
+ChunkFlow::ChunkFlow(func::FuncOp function, ArrayRef<int64_t> positionOf, bool isBackward)
+    : function(function), positionOf(positionOf), step(isBackward ? -1 : 1), received(positionOf.size()),
+      copies(positionOf.size()) {}
 
 namespace {
 
@@ -76,12 +79,28 @@ void ChunkFlow::assign(llvm::function_ref<int64_t(FlatSymbolRefAttr)> home,
     else if (made)
       chunkOf[&op] = *made;
   }
-  // What is made of weights alone, as by a gather, may stand before the chunk that reads it.
-  for (Operation &op : llvm::reverse(function.front().without_terminator()))
-    if (weights.contains(op) && !llvm::isa<LoadOp>(op))
-      for (Operation *user : op.getUsers())
-        if (std::optional<int64_t> chunk = getChunk(user); chunk && !(getChunk(&op) && isLater(*chunk, *getChunk(&op))))
-          chunkOf[&op] = *chunk;
+  assignToReaders([&](Operation &op) { return weights.contains(op) && !llvm::isa<LoadOp>(op); });
+}
+
+void ChunkFlow::assignToReaders(llvm::function_ref<bool(Operation &)> isOfWeights) {
+  llvm::DenseMap<Operation *, llvm::SmallSet<int64_t, 4>> readers;
+  for (Operation &op : llvm::reverse(function.front().without_terminator())) {
+    if (!isOfWeights(op))
+      continue;
+    llvm::SmallSet<int64_t, 4> &chunks = readers[&op];
+    for (Operation *user : op.getUsers()) {
+      if (std::optional<int64_t> chunk = getChunk(user))
+        chunks.insert(*chunk);
+      else if (auto its = readers.find(user); its != readers.end())
+        chunks.insert(its->second.begin(), its->second.end());
+    }
+    std::optional<int64_t> first;
+    for (int64_t chunk : chunks)
+      if (!first || isLater(*first, chunk))
+        first = chunk;
+    if (first && llvm::all_of(chunks, [&](int64_t chunk) { return positionOf[chunk] == positionOf[*first]; }))
+      chunkOf[&op] = *first;
+  }
 }
 
 std::optional<int64_t> ChunkFlow::getChunk(Operation *op) const {

@@ -13,13 +13,13 @@ namespace windlass::sched {
 /// The flow of values through the chunks of one function of L4, along the model or back.
 ///
 /// An operator belongs to the chunk of its label, or else to the last chunk of those that make its operands. What is
-/// made of weights alone belongs to the first chunk that reads it. Loads, constants and what follows from inputs belong
-/// to none: each chunk that needs one has a copy.
+/// made of weights alone belongs to the first chunk that reads it. Loads, constants, what follows from inputs, and what
+/// is made of weights for several positions, belong to none: each chunk that needs one has a copy.
 class ChunkFlow {
 public:
-  /// Takes a function for `chunks` chunks. Values pass from each chunk to the next, or with `isBackward` to the one
-  /// before.
-  ChunkFlow(mlir::func::FuncOp function, int64_t chunks, bool isBackward);
+  /// Takes a function and the position of each chunk. Values pass from each chunk to the next, or with `isBackward` to
+  /// the one before.
+  ChunkFlow(mlir::func::FuncOp function, llvm::ArrayRef<int64_t> positionOf, bool isBackward);
 
   /// Divides the operators. Stores and sums of values that no chunk makes belong to chunk `home` of their resource.
   /// `isOfChunk` says whether an argument of the function is a value of a chunk, and not of those that are copied.
@@ -51,10 +51,13 @@ public:
 private:
   /// Whether a chunk runs behind another one.
   bool isLater(int64_t chunk, int64_t other) const { return (chunk - other) * step > 0; }
+  /// Divides what is made of weights alone, as by a gather: it may stand before the chunk that reads it.
+  void assignToReaders(llvm::function_ref<bool(mlir::Operation &)> isOfWeights);
   /// Lets values pass from chunk `from` to chunk `to`; fails at `user` where that is the wrong way.
   mlir::LogicalResult pass(mlir::Value value, int64_t from, int64_t to, mlir::Operation *user);
 
   mlir::func::FuncOp function;
+  llvm::ArrayRef<int64_t> positionOf;
   int64_t step;
   llvm::DenseMap<mlir::Operation *, int64_t> chunkOf;
   std::vector<llvm::SetVector<mlir::Value>> received;

@@ -4,35 +4,36 @@ using namespace mlir;
 using namespace windlass;
 using namespace windlass::sched;
 
-ChunkUpdates::ChunkUpdates(ProgramOp whole, ChunkPrograms &programs, const ParameterChunks &chunks, int64_t lossChunk)
-    : whole(whole), programs(programs), chunks(chunks), lossChunk(lossChunk) {}
+ChunkUpdates::ChunkUpdates(ProgramOp whole, ChunkPrograms &programs, const schedule::Placement &placement,
+                           const ParameterChunks &chunks)
+    : whole(whole), programs(programs), placement(placement), chunks(chunks) {}
 
-std::optional<int64_t> ChunkUpdates::getChunk(FlatSymbolRefAttr name) const {
+SmallVector<int64_t, 1> ChunkUpdates::getChunks(FlatSymbolRefAttr name) const {
   ProgramOp program = whole;
   auto resource = program.lookupSymbol<ResourceOp>(name.getAttr());
   if (resource.getKind() == ResourceKind::loss)
-    return lossChunk;
+    return {placement.countChunks() - 1};
   FlatSymbolRefAttr parameter = resource.getOfAttr();
   if (!parameter)
-    return std::nullopt;
+    return {};
   auto symbol = parameter.getAttr();
   if (auto state = whole->getParentOfType<ModuleOp>().lookupSymbol<train::ParameterOp>(symbol))
     if (FlatSymbolRefAttr weight = state.getOfAttr())
       symbol = weight.getAttr();
   auto found = chunks.find(symbol);
-  return found == chunks.end() ? std::nullopt : std::optional(found->second);
+  return found == chunks.end() ? SmallVector<int64_t, 1>() : found->second;
 }
 
-std::optional<int64_t> ChunkUpdates::getChunk(Operation *op) const {
+SmallVector<int64_t, 1> ChunkUpdates::getChunks(Operation *op) const {
   if (auto name = op->getAttrOfType<FlatSymbolRefAttr>("resource"))
-    return getChunk(name);
+    return getChunks(name);
   for (Value operand : op->getOperands())
-    if (std::optional<int64_t> chunk = getChunk(operand.getDefiningOp()))
-      return chunk;
-  return std::nullopt;
+    if (SmallVector<int64_t, 1> its = getChunks(operand.getDefiningOp()); !its.empty())
+      return its;
+  return {};
 }
 
-LogicalResult ChunkUpdates::buildReduce(int64_t chunk) {
+func::FuncOp ChunkUpdates::buildReduce(int64_t chunk) {
   func::FuncOp old = getStepFunction(whole, StepRole::reduce);
   func::FuncOp function = programs.createFunction(old.getLoc(), StepRole::reduce, chunk);
   OpBuilder builder = OpBuilder::atBlockEnd(&function.front());
@@ -40,32 +41,58 @@ LogicalResult ChunkUpdates::buildReduce(int64_t chunk) {
   for (Operation &op : old.front().without_terminator()) {
     auto reduce = llvm::dyn_cast<AllReduceOp>(op);
     if (!reduce) {
-      if (getChunk(&op) == chunk)
+      if (llvm::is_contained(getChunks(&op), chunk))
         programs.clone(builder, op, mapping, chunk);
       continue;
     }
     SmallVector<Value> inputs, results;
     for (auto [input, result] : llvm::zip_equal(reduce.getInputs(), reduce.getResults()))
-      if (getChunk(input.getDefiningOp()) == chunk) {
+      if (llvm::is_contained(getChunks(input.getDefiningOp()), chunk)) {
         inputs.push_back(mapping.lookup(input));
         results.push_back(result);
       }
     if (inputs.empty())
       continue;
     auto own = AllReduceOp::create(builder, op.getLoc(), ValueRange(inputs).getTypes(), inputs, reduce.getAxes(),
-                                   /*positions=*/false, reduce.getKind());
+                                   /*positions=*/nullptr, reduce.getKind());
     own->setDiscardableAttrs(reduce->getDiscardableAttrDictionary());
     mapping.map(results, own.getResults());
   }
   func::ReturnOp::create(builder, old.getLoc());
-  return success();
+  return function;
+}
+
+void ChunkUpdates::buildTiedSums(func::FuncOp lastReduce) {
+  OpBuilder builder(lastReduce.front().getTerminator());
+  int64_t chunk = getStep(lastReduce).getChunk();
+  llvm::DenseSet<Attribute> seen;
+  for (auto load : getStepFunction(whole, StepRole::update).front().getOps<LoadOp>()) {
+    ResourceKind kind = whole.lookupSymbol<ResourceOp>(load.getResource()).getKind();
+    SmallVector<int64_t, 1> chunksOfIt = getChunks(load.getResourceAttr());
+    if ((kind != ResourceKind::gradient && kind != ResourceKind::reduced) || chunksOfIt.size() < 2 ||
+        !seen.insert(load.getResourceAttr()).second)
+      continue;
+    SmallVector<int64_t> positions =
+        llvm::map_to_vector(chunksOfIt, [&](int64_t its) { return placement.positionOf[its]; });
+    llvm::sort(positions);
+    if (!llvm::is_contained(positions, placement.positionOf[chunk]))
+      continue;
+    StringRef name = programs.use(load.getResourceAttr(), chunk).getValue();
+    Value part = LoadOp::create(builder, load.getLoc(), load.getType(), name).getResult();
+    auto sum = AllReduceOp::create(builder, load.getLoc(), TypeRange(part.getType()), ValueRange(part),
+                                   builder.getArrayAttr({}), builder.getDenseI64ArrayAttr(positions),
+                                   train::ReductionKind::sum);
+    StringRef weight = whole.lookupSymbol<ResourceOp>(load.getResource()).getLogicalName().value_or("");
+    sum->setAttr(train::kIdAttr, builder.getStringAttr("update/" + weight + "/tied_sum"));
+    StoreOp::create(builder, load.getLoc(), name, sum.getResult(0));
+  }
 }
 
 bool ChunkUpdates::isOfPosition(Value value, int64_t chunk) const {
   Operation *op = value.getDefiningOp();
   if (auto load = llvm::dyn_cast<LoadOp>(op)) {
-    std::optional<int64_t> own = getChunk(load.getResourceAttr());
-    return own && programs.getProgram(*own) == programs.getProgram(chunk);
+    SmallVector<int64_t, 1> its = getChunks(load.getResourceAttr());
+    return !its.empty() && programs.getProgram(its.front()) == programs.getProgram(chunk);
   }
   return llvm::any_of(op->getOperands(), [&](Value operand) { return isOfPosition(operand, chunk); });
 }
@@ -130,8 +157,9 @@ LogicalResult ChunkUpdates::buildNorm(OpBuilder &builder, int64_t chunk, IRMappi
   }
   Value squares = root->getOperand(0);
   Value own = buildOwnSum(builder, squares, chunk, mapping);
-  auto all = AllReduceOp::create(builder, root->getLoc(), TypeRange(own.getType()), ValueRange(own),
-                                 builder.getArrayAttr({}), /*positions=*/true, train::ReductionKind::sum);
+  auto all = AllReduceOp::create(
+      builder, root->getLoc(), TypeRange(own.getType()), ValueRange(own), builder.getArrayAttr({}),
+      builder.getDenseI64ArrayAttr(llvm::to_vector(llvm::seq(placement.positions))), train::ReductionKind::sum);
   if (Attribute id = root->getAttr(train::kIdAttr))
     all->setAttr(train::kIdAttr, id);
   mapping.map(squares, all.getResult(0));
@@ -158,7 +186,7 @@ LogicalResult ChunkUpdates::buildUpdate(int64_t chunk, bool isFirst) {
   llvm::DenseSet<Operation *> needed;
   SmallVector<Operation *> open;
   for (auto store : old.front().getOps<StoreOp>())
-    if (store != normStore && getChunk(store.getResourceAttr()) == chunk)
+    if (store != normStore && llvm::is_contained(getChunks(store.getResourceAttr()), chunk))
       open.push_back(store);
   while (!open.empty()) {
     Operation *op = open.pop_back_val();

@@ -6,28 +6,34 @@
 
 namespace windlass::sched {
 
-/// The chunk of each parameter of the module, by symbol: of the one that makes its gradient.
-using ParameterChunks = llvm::DenseMap<mlir::StringAttr, int64_t>;
+/// The chunks of each parameter of the module, by symbol: of those that make its gradient, in their order. They are on
+/// different positions, each of which holds and trains a copy.
+using ParameterChunks = llvm::DenseMap<mlir::StringAttr, llvm::SmallVector<int64_t, 1>>;
 
 /// Builds the functions of role `reduce` and `update` of all chunks.
 class ChunkUpdates {
 public:
-  /// Takes the whole program, the chunk of each trained parameter, and the chunk that computes the loss.
-  ChunkUpdates(ProgramOp whole, ChunkPrograms &programs, const ParameterChunks &chunks, int64_t lossChunk);
+  /// Takes the whole program and the chunks of each trained parameter.
+  ChunkUpdates(ProgramOp whole, ChunkPrograms &programs, const schedule::Placement &placement,
+               const ParameterChunks &chunks);
 
   /// Builds the reduction of a chunk: buckets have those gradients that the chunk makes.
-  mlir::LogicalResult buildReduce(int64_t chunk);
+  mlir::func::FuncOp buildReduce(int64_t chunk);
+
+  /// Lets the last reduction of a position add up the gradients that other positions too make a part of.
+  void buildTiedSums(mlir::func::FuncOp lastReduce);
 
   /// Builds the update of a chunk. The first one of a position (`isFirst`) computes the norm of all gradients, with
   /// the sum of squares over all positions; others read it.
   mlir::LogicalResult buildUpdate(int64_t chunk, bool isFirst);
 
 private:
-  /// Returns the chunk that a resource belongs to: of its parameter, or of the loss; nothing for one that all have.
-  std::optional<int64_t> getChunk(mlir::FlatSymbolRefAttr resource) const;
-  /// Returns the chunk of the loads that an operator of the reduction depends on.
-  std::optional<int64_t> getChunk(mlir::Operation *op) const;
-  /// Whether a part of a norm is of gradients of the position that runs `chunk`.
+  /// Returns the chunks that a resource belongs to: of its parameter, or of the loss; none for one that all have.
+  llvm::SmallVector<int64_t, 1> getChunks(mlir::FlatSymbolRefAttr resource) const;
+  /// Returns the chunks of the loads that an operator of the reduction depends on.
+  llvm::SmallVector<int64_t, 1> getChunks(mlir::Operation *op) const;
+  /// Whether a part of a norm is of gradients of the position that runs `chunk`. Those of several positions count in
+  /// the first of these.
   bool isOfPosition(mlir::Value value, int64_t chunk) const;
 
   /// Builds what `value` is on the position that runs `chunk`, where only its own gradients count.
@@ -38,8 +44,8 @@ private:
 
   ProgramOp whole;
   ChunkPrograms &programs;
+  const schedule::Placement &placement;
   const ParameterChunks &chunks;
-  int64_t lossChunk;
 };
 
 } // namespace windlass::sched

@@ -20,7 +20,7 @@ static Value reshaped(OpBuilder &builder, Location loc, Value value, ArrayRef<in
 static Value lowerStep(OpBuilder &builder, Location loc, Value part, const Step &step) {
   ArrayAttr axes = builder.getArrayAttr(SmallVector<Attribute>(step.axes.begin(), step.axes.end()));
   if (step.kind == Step::Kind::AllReduce)
-    return AllReduceOp::create(builder, loc, TypeRange(part.getType()), ValueRange(part), axes, /*positions=*/false,
+    return AllReduceOp::create(builder, loc, TypeRange(part.getType()), ValueRange(part), axes, /*positions=*/nullptr,
                                step.reduction)
         .getResult(0);
   if (step.kind == Step::Kind::Permute)

@@ -3,6 +3,7 @@
 #include "ChunkFlow.h"
 #include "ChunkPrograms.h"
 #include "ChunkUpdates.h"
+#include "TiedGradients.h"
 
 #include "windlass/Dialect/Sched/IR/Schedules.h"
 #include "windlass/Schedule/NamedSchedules.h"
@@ -50,15 +51,22 @@ private:
     function.setFunctionType(builder.getFunctionType(function.front().getArgumentTypes(), results.getTypes()));
   }
 
-  /// Finds the chunk of each trained parameter: of the one that makes its gradient.
+  /// Finds the chunks of each trained parameter: of those that make its gradient.
   void findParameterChunks(const ChunkFlow &backward) {
     func::FuncOp function = backward.getFunction();
     for (auto add : function.front().getOps<AddToOp>())
       if (FlatSymbolRefAttr parameter = getResource(add.getResourceAttr()).getOfAttr())
-        parameterChunks[parameter.getAttr()] = *backward.getChunk(add);
+        parameterChunks[parameter.getAttr()].push_back(*backward.getChunk(add));
+    for (auto &[parameter, chunks] : parameterChunks)
+      llvm::sort(chunks);
   }
 
-  /// Checks that the trained weights which an operator reads are on the position of its chunk.
+  bool isOnPositionOf(int64_t chunk, ArrayRef<int64_t> others) const {
+    ArrayRef<int64_t> positionOf = step.placement.positionOf;
+    return llvm::any_of(others, [&](int64_t other) { return positionOf[other] == positionOf[chunk]; });
+  }
+
+  /// Checks that the trained weights which an operator reads are trained on the position of its chunk.
   LogicalResult checkWeights(const ChunkFlow &flow) {
     func::FuncOp function = flow.getFunction();
     for (auto load : function.front().getOps<LoadOp>()) {
@@ -67,26 +75,32 @@ private:
       if (found == parameterChunks.end())
         continue;
       for (int64_t chunk = 0; chunk < chunkCount; ++chunk)
-        if (flow.isIn(load, chunk) && step.placement.positionOf[chunk] != step.placement.positionOf[found->second])
+        if (flow.isIn(load, chunk) && !isOnPositionOf(chunk, found->second))
           return load.emitOpError("reads weight ")
                  << printable(getResource(load.getResourceAttr()).getLogicalName().value_or("")) << " in chunk "
-                 << chunk << " on position " << step.placement.positionOf[chunk] << ", but it is trained in chunk "
-                 << found->second << " on position " << step.placement.positionOf[found->second]
-                 << ": a weight must be on one position; choose other chunks";
+                 << chunk << " on position " << step.placement.positionOf[chunk] << ", which makes no part of its "
+                 << "gradient: it is trained in chunk " << found->second.front() << " on position "
+                 << step.placement.positionOf[found->second.front()] << "; choose other chunks";
     }
     return success();
   }
 
   LogicalResult cutMicrobatch() {
-    ChunkFlow forward(getStepFunction(whole, StepRole::forward), chunkCount, /*isBackward=*/false);
+    ChunkFlow forward(getStepFunction(whole, StepRole::forward), step.placement.positionOf, /*isBackward=*/false);
     // What no chunk makes is added up where the loss is, or the gradient of a weight that nothing reads.
     forward.assign([&](FlatSymbolRefAttr) { return chunkCount - 1; }, kIsOfNoChunk);
     Operation *results = forward.getFunction().front().getTerminator();
-    ChunkFlow backward(getStepFunction(whole, StepRole::backward), chunkCount, /*isBackward=*/true);
-    backward.assign([&](FlatSymbolRefAttr) { return int64_t(0); },
-                    [&](BlockArgument argument) {
-                      return forward.getChunk(results->getOperand(argument.getArgNumber()).getDefiningOp()).has_value();
-                    });
+    auto assignBackward = [&] {
+      ChunkFlow flow(getStepFunction(whole, StepRole::backward), step.placement.positionOf, /*isBackward=*/true);
+      flow.assign([&](FlatSymbolRefAttr) { return int64_t(0); },
+                  [&](BlockArgument argument) {
+                    Value result = results->getOperand(argument.getArgNumber());
+                    return forward.getChunk(result.getDefiningOp()).has_value();
+                  });
+      return flow;
+    };
+    splitTiedGradients(assignBackward(), step.placement.positionOf);
+    ChunkFlow backward = assignBackward();
     findParameterChunks(backward);
 
     func::FuncOp oldForward = forward.getFunction(), oldBackward = backward.getFunction();
@@ -130,7 +144,7 @@ private:
     func::FuncOp old = getStepFunction(whole, StepRole::evaluate);
     if (!old)
       return success();
-    ChunkFlow flow(old, chunkCount, /*isBackward=*/false);
+    ChunkFlow flow(old, step.placement.positionOf, /*isBackward=*/false);
     flow.assign([&](FlatSymbolRefAttr) { return chunkCount - 1; }, kIsOfNoChunk);
     if (failed(flow.requireOperands(kProvidesNothing)) || failed(checkWeights(flow)))
       return failure();
@@ -176,12 +190,17 @@ private:
   }
 
   LogicalResult buildUpdates() {
-    ChunkUpdates updates(whole, programs, parameterChunks, /*lossChunk=*/chunkCount - 1);
+    ChunkUpdates updates(whole, programs, step.placement, parameterChunks);
     for (const schedule::Schedule &schedule : step.positions) {
+      func::FuncOp lastReduce;
       bool isFirst = true;
       for (const schedule::Action &action : schedule.actions)
+        if (action.kind == schedule::ActionKind::Reduce)
+          lastReduce = updates.buildReduce(action.chunk);
+      updates.buildTiedSums(lastReduce);
+      for (const schedule::Action &action : schedule.actions)
         if (action.kind == schedule::ActionKind::Update) {
-          if (failed(updates.buildReduce(action.chunk)) || failed(updates.buildUpdate(action.chunk, isFirst)))
+          if (failed(updates.buildUpdate(action.chunk, isFirst)))
             return failure();
           isFirst = false;
         }

@@ -465,7 +465,7 @@ private:
         values.push_back(
             LoadOp::create(builder, resource.getLoc(), resource.getTensorType(), resource.getSymName()).getResult());
       auto reduce = AllReduceOp::create(builder, function.getLoc(), ValueRange(values).getTypes(), values,
-                                        builder.getArrayAttr(axes), /*positions=*/false, train::ReductionKind::sum);
+                                        builder.getArrayAttr(axes), /*positions=*/nullptr, train::ReductionKind::sum);
       for (auto [resource, result] : llvm::zip_equal(bucket, reduce.getResults()))
         StoreOp::create(builder, resource.getLoc(), resource.getSymName(), result);
       bucket.clear();

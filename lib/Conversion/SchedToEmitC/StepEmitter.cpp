@@ -350,8 +350,8 @@ void StepEmitter::declareStream(RuntimeCalls &calls, int64_t number) const {
       continue;
     for (auto axis : communicator.getAxes().getAsRange<StringAttr>())
       add(Label::ofName(axis.getValue()));
-    if (communicator.getPositions())
-      add("positions");
+    if (std::string positions = sched::describePositions(communicator); !positions.empty())
+      add(Label::ofName(positions));
   }
   calls.setLabel(label);
   calls.declareStream(streamName(streams, number), cpp::Context(cpp::kContextName), number);

@@ -99,16 +99,13 @@ FailureOr<Expr<rt::span<rt::parameter_placement>>> PositionTables::placementTabl
     auto splits = splitsOf(resource), masterSplits = splitsOf(master);
     if (failed(splits) || failed(masterSplits))
       return failure();
-    // One position has the master of a parameter that several read.
-    bool hasMaster =
-        static_cast<int64_t>(entries.parameters.find(resource.getOfAttr().getAttr())->second.position) == position;
     Record<rt::parameter_placement> row;
     WINDLASS_SET(row, parameter, parameterOf(resource));
     WINDLASS_SET(row, type, elementType(resource.getTensorType().getElementType()));
     WINDLASS_SET(row, splits, *splits);
     WINDLASS_SET(row, at, placeOf(resource));
     WINDLASS_SET(row, master_splits, *masterSplits);
-    WINDLASS_SET(row, master, hasMaster ? placeOf(master) : absentPlace());
+    WINDLASS_SET(row, master, placeOf(master));
     rows.push_back(row.build());
   }
   return arrays.table<rt::parameter_placement>(nameOf("placements"), rows);
@@ -251,7 +248,10 @@ Expr<rt::span<rt::communicator_entry>> PositionTables::communicatorTable() {
     WINDLASS_SET(row, axes, arrays.shared<std::int32_t>("communicator_axes", axes));
     WINDLASS_SET(row, stream, int32(streams.getNumber(communicator)));
     WINDLASS_SET(row, exchanges, boolean(communicator.getExchanges()));
-    WINDLASS_SET(row, spans_positions, boolean(communicator.getPositions()));
+    Rows<std::int32_t> positions;
+    for (int64_t member : communicator.getPositions().value_or(ArrayRef<int64_t>()))
+      positions.push_back(int32(member));
+    WINDLASS_SET(row, positions, arrays.shared<std::int32_t>("communicator_positions", positions));
     rows.push_back(row.build());
   }
   return arrays.table<rt::communicator_entry>(nameOf("communicators"), rows);

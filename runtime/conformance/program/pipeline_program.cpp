@@ -148,7 +148,9 @@ const stream_entry streams[] = {{stream_kind::compute, "compute"},
                                 {stream_kind::communicator, "over positions"},
                                 {stream_kind::peer, "messages"}};
 const std::int32_t data_axes[] = {0};
-const communicator_entry communicators[] = {{{data_axes, 1}, over_data}, {{}, over_positions, false, true}};
+constexpr std::int32_t both_positions[] = {0, 1};
+const communicator_entry communicators[] = {{{data_axes, 1}, over_data},
+                                            {{}, over_positions, false, {both_positions, 2}}};
 // The first row is of chunk 0, the second of chunk 1.
 const parameter_placement placements[] = {{0, f32, {}, {0, table_at}, {}, {0, table_at}},
                                           {1, f32, {}, {0, bias_at}, {}, {0, bias_at}}};

@@ -178,8 +178,8 @@ TEST(PositionTables, ThatDoNotAreRefused) {
       },
       "of chunk 0 that is none, or is not its only one");
   refused([](spoilt_job &s) { s.programs[0].evaluation.size = 1; }, "position 1 waits for ever at the receive");
-  refused([](spoilt_job &s) { s.programs[1].communicators.size = 1; }, "communicators over all positions that differ");
-  refused([](spoilt_job &s) { s.parameters[0][0].master = no_place; }, "state of no parameter in position 0");
+  refused([](spoilt_job &s) { s.programs[1].communicators.size = 1; }, "communicators over positions that differ");
+  refused([](spoilt_job &s) { s.parameters[0][0].master = no_place; }, "'table' lies outside the arena in position 0");
   refused([](spoilt_job &s) { s.parameters[0][0].at.arena = 1; }, "'table' lies outside the arena in position 0");
   refused([](spoilt_job &s) { s.programs[0].peers.size = 0; }, "a message of no chunk, or to no peer in position 0");
   refused([](spoilt_job &s) { s.messages[1][0].slot_stride = 64; }, "the slots of 'message of chunk 1' overlap");

@@ -120,25 +120,22 @@ private:
       placements[static_cast<std::size_t>(row.parameter)] = &row;
       const parameter_entry &of = j_.parameters[row.parameter];
       WINDLASS_TRY(check_part(of.name, of.sizes, row.splits, row.type, row.at));
-      if (row.master.is_absent())
-        continue;
       WINDLASS_TRY(check_part(of.name, of.sizes, row.master_splits, of.type, row.master));
       if (!has_own_master(row) && (row.type != of.type || !is_equal(row.splits, row.master_splits)))
         return wrong(std::string("'") + of.name + "' and its master lie at one place, but are cut differently");
     }
-    const auto has_master = [&](std::int32_t parameter) {
-      return is_index(parameter, j_.parameters.size) && placements[static_cast<std::size_t>(parameter)] &&
-             !placements[static_cast<std::size_t>(parameter)]->master.is_absent();
+    const auto is_placed = [&](std::int32_t parameter) {
+      return is_index(parameter, j_.parameters.size) && placements[static_cast<std::size_t>(parameter)];
     };
     for (const state_entry &row : p_.states) {
-      if (!has_master(row.parameter))
+      if (!is_placed(row.parameter))
         return wrong("state of no parameter");
       const parameter_entry &of = j_.parameters[row.parameter];
       WINDLASS_TRY(check_part(of.name, of.sizes, placements[static_cast<std::size_t>(row.parameter)]->master_splits,
                               element_type::f32, row.at));
     }
     for (const gradient_entry &row : p_.gradients) {
-      if (!has_master(row.parameter))
+      if (!is_placed(row.parameter))
         return wrong("a gradient of no parameter");
       const parameter_entry &of = j_.parameters[row.parameter];
       WINDLASS_TRY(check_part(of.name, of.sizes, row.splits, element_type::f32, row.at));
@@ -184,27 +181,30 @@ status check_meshes(const job &j) {
   return ok_status();
 }
 
-/// Communicators over all positions are made by all ranks together.
+/// Communicators over positions are made by their ranks together: each of these positions has it once.
 status check_spanning(const job &j) {
-  const auto spanning = [](const program &p) {
-    std::vector<span<std::int32_t>> out;
-    for (const communicator_entry &row : p.communicators)
-      if (row.spans_positions)
-        out.push_back(row.axes);
-    return out;
-  };
-  const position_entry &first = j.positions[0];
-  const std::vector<span<std::int32_t>> wanted = spanning(*first.runs);
-  for (const position_entry &each : j.positions) {
-    const std::vector<span<std::int32_t>> own = spanning(*each.runs);
-    bool is_alike = own.size() == wanted.size();
-    for (std::size_t i = 0; is_alike && i < own.size(); ++i)
-      is_alike = std::equal(own[i].begin(), own[i].end(), wanted[i].begin(), wanted[i].end());
-    const bool is_of_one_shape = std::equal(each.axes.begin(), each.axes.end(), first.axes.begin(), first.axes.end(),
-                                            [](const axis &a, const axis &b) { return a.size == b.size; });
-    if (!is_alike || (!wanted.empty() && !is_of_one_shape))
-      return wrong_tables("communicators over all positions that differ between them");
-  }
+  for (std::int32_t i = 0; i < j.positions.size; ++i)
+    for (const communicator_entry &row : j.positions[i].runs->communicators) {
+      if (row.positions.size == 0)
+        continue;
+      bool has_own = false;
+      for (std::int64_t k = 0; k < row.positions.size; ++k) {
+        const std::int32_t member = row.positions[k];
+        if (member < 0 || member >= j.positions.size || (k > 0 && member <= row.positions[k - 1]))
+          return wrong_tables("a communicator over positions that are none, or in no order");
+        has_own |= member == i;
+        const span<axis> axes = j.positions[member].axes, own = j.positions[i].axes;
+        const bool is_of_one_shape = std::equal(axes.begin(), axes.end(), own.begin(), own.end(),
+                                                [](const axis &a, const axis &b) { return a.size == b.size; });
+        const span<communicator_entry> its = j.positions[member].runs->communicators;
+        const auto found = std::count_if(its.begin(), its.end(),
+                                         [&](const communicator_entry &other) { return is_same_spanning(other, row); });
+        if (found != 1 || !is_of_one_shape)
+          return wrong_tables("communicators over positions that differ between them");
+      }
+      if (!has_own)
+        return wrong_tables("a communicator over other positions than its own");
+    }
   return ok_status();
 }
 
@@ -266,13 +266,13 @@ status check_messages(const job &j, std::int32_t number) {
 
 /// Checks what the positions share.
 status check_together(const job &j) {
-  std::vector<std::int32_t> masters(static_cast<std::size_t>(j.parameters.size));
+  std::vector<bool> is_placed(static_cast<std::size_t>(j.parameters.size));
   std::set<std::int32_t> chunks;
   std::int64_t losses = 0;
   for (const position_entry &each : j.positions) {
     const program &p = *each.runs;
     for (const parameter_placement &row : p.parameters)
-      masters[static_cast<std::size_t>(row.parameter)] += !row.master.is_absent();
+      is_placed[static_cast<std::size_t>(row.parameter)] = true;
     for (const chunk_entry &row : p.chunks)
       if (!chunks.insert(row.chunk).second)
         return wrong_tables("chunk " + std::to_string(row.chunk) + " stands twice");
@@ -284,13 +284,12 @@ status check_together(const job &j) {
   if (losses != 1)
     return wrong_tables("the loss of a step is in " + std::to_string(losses) + " positions");
   for (std::int64_t i = 0; i < j.parameters.size; ++i)
-    if (masters[static_cast<std::size_t>(i)] != 1)
-      return wrong_tables(std::string("'") + j.parameters[i].name + "' has " +
-                          std::to_string(masters[static_cast<std::size_t>(i)]) + " masters");
-  // Names are the keys of checkpoints.
-  std::set<std::string> names;
+    if (!is_placed[static_cast<std::size_t>(i)])
+      return wrong_tables(std::string("'") + j.parameters[i].name + "' is in no position");
+  // Names are the keys of checkpoints; positions that train one weight have a copy each.
+  std::set<std::pair<const position_entry *, std::string>> names;
   for (const stored_tensor &tensor : stored_tensors(j))
-    if (!names.insert(tensor.name).second)
+    if (!names.emplace(tensor.position, tensor.name).second)
       return wrong_tables("two tensors are named " + quote(tensor.name));
   return ok_status();
 }

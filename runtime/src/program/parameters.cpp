@@ -126,8 +126,7 @@ public:
 
   status fill(const parameter_placement &row) {
     const parameter_entry &parameter = its_.j.parameters[row.parameter];
-    if (!row.master.is_absent())
-      WINDLASS_TRY(fill(parameter, parameter.type, row.master_splits, row.master));
+    WINDLASS_TRY(fill(parameter, parameter.type, row.master_splits, row.master));
     return row.master == row.at ? ok_status() : fill(parameter, row.type, row.splits, row.at);
   }
 

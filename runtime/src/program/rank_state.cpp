@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <set>
 
 namespace windlass::rt {
 
@@ -11,14 +12,12 @@ member::member(const job &j, std::int32_t rank)
     : j(j), position(j.positions[position_of(j, rank)]), p(*position.runs), rank(rank),
       number(rank - position.first_rank) {}
 
-bool has_own_master(const parameter_placement &row) { return !row.master.is_absent() && row.master != row.at; }
+bool has_own_master(const parameter_placement &row) { return row.master != row.at; }
 
 std::vector<stored_tensor> stored_tensors(const job &j) {
   std::vector<stored_tensor> out;
   for (const position_entry &position : j.positions)
     for (const parameter_placement &row : position.runs->parameters) {
-      if (row.master.is_absent())
-        continue;
       const parameter_entry &of = j.parameters[row.parameter];
       out.push_back({of.name, false, of.type, sizes_of(of.sizes), row.master_splits, row.master, &position});
     }
@@ -35,6 +34,17 @@ std::vector<stored_tensor> stored_tensors(const job &j) {
   return out;
 }
 
+/// Leaves the first of each name.
+static std::vector<stored_tensor> first_copies(std::vector<stored_tensor> all) {
+  std::set<std::string> names;
+  all.erase(std::remove_if(all.begin(), all.end(),
+                           [&](const stored_tensor &tensor) { return !names.insert(tensor.name).second; }),
+            all.end());
+  return all;
+}
+
+std::vector<stored_tensor> written_tensors(const job &j) { return first_copies(stored_tensors(j)); }
+
 std::vector<stored_tensor> gradient_tensors(const job &j) {
   std::vector<stored_tensor> out;
   for (const position_entry &position : j.positions)
@@ -42,7 +52,7 @@ std::vector<stored_tensor> gradient_tensors(const job &j) {
       const parameter_entry &of = j.parameters[row.parameter];
       out.push_back({of.name, false, element_type::f32, sizes_of(of.sizes), row.splits, row.at, &position});
     }
-  return out;
+  return first_copies(std::move(out));
 }
 
 tensor_part stored_part(const stored_tensor &tensor, std::int32_t rank) {

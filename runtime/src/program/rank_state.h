@@ -24,8 +24,8 @@ struct member {
   std::int32_t number; ///< of the rank in the position's mesh
 };
 
-/// A tensor that is saved or dumped: a parameter's master, one of its state tensors, or its gradient. One position
-/// holds it.
+/// A tensor that is saved or dumped: a parameter's master, one of its state tensors, or its gradient, on a position
+/// that holds it.
 struct stored_tensor {
   std::string name;
   bool is_state = false;
@@ -42,8 +42,12 @@ struct stored_tensor {
 
 /// Returns whether a parameter has a master here that is a buffer of its own.
 bool has_own_master(const parameter_placement &row);
-/// Returns the masters and state of all positions, in the order of the programs' tables.
+/// Returns the masters and state of all positions, in the order of the programs' tables. A weight that several
+/// positions train has as many copies, which hold the same.
 std::vector<stored_tensor> stored_tensors(const job &j);
+/// Returns those that are written: of copies the first one.
+std::vector<stored_tensor> written_tensors(const job &j);
+/// Returns the gradients; of those that several positions hold, the first one.
 std::vector<stored_tensor> gradient_tensors(const job &j);
 /// Returns the local slice that a rank of the tensor's position holds.
 tensor_part stored_part(const stored_tensor &tensor, std::int32_t rank);

@@ -184,7 +184,7 @@ status fill_checkpoint(const job &j, context &c, control &ranks, const std::stri
   }
   WINDLASS_TRY(ranks.agree(prepared));
 
-  const std::vector<stored_tensor> tensors = stored_tensors(j);
+  const std::vector<stored_tensor> tensors = written_tensors(j);
   status written;
   std::vector<written_file> files[2];
   for (bool is_state : {false, true}) {
@@ -219,7 +219,7 @@ status fill_checkpoint(const job &j, context &c, control &ranks, const std::stri
 } // namespace
 
 status check_checkpoints(const job &j, std::int32_t rank) {
-  const std::vector<stored_tensor> tensors = stored_tensors(j);
+  const std::vector<stored_tensor> tensors = written_tensors(j);
   for (bool is_state : {false, true}) {
     std::map<std::string, own_piece> pieces;
     std::vector<safetensors_entry> entries = own_entries(rank, tensors, is_state, pieces);
@@ -351,7 +351,7 @@ status set_aside_later(const std::string &run, std::int64_t step, const std::fun
 }
 
 status check_checkpoint(const job &j, const std::string &folder, const checkpoint_manifest &manifest) {
-  for (const stored_tensor &tensor : stored_tensors(j)) {
+  for (const stored_tensor &tensor : written_tensors(j)) {
     const checkpoint_tensor *saved = manifest.find(tensor.name);
     if (!saved || saved->is_state != tensor.is_state)
       return bad_input("checkpoint " + quote(folder) + " lacks " + quote(tensor.name) +

@@ -39,7 +39,7 @@ WINDLASS_MEMBERS(gradient_entry, parameter, splits, at);
 WINDLASS_MEMBERS(input_placement, input, chunk, splits, at, slot_stride);
 WINDLASS_MEMBERS(scalar_entry, kind, at);
 WINDLASS_MEMBERS(stream_entry, kind, name);
-WINDLASS_MEMBERS(communicator_entry, axes, stream, exchanges, spans_positions);
+WINDLASS_MEMBERS(communicator_entry, axes, stream, exchanges, positions);
 WINDLASS_MEMBERS(peer_entry, position, stream);
 WINDLASS_MEMBERS(message_entry, way, chunk, peer_chunk, peer, type, sizes, splits, at, slot_stride);
 WINDLASS_MEMBERS(chunk_entry, chunk, slots, forward, backward, reduce, update, init, evaluate);

@@ -1,9 +1,22 @@
 #include "windlass/Dialect/Sched/IR/Streams.h"
 
+#include "windlass/Dialect/Sched/IR/Programs.h"
+
 #include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 using namespace windlass::sched;
+
+std::string windlass::sched::describePositions(CommunicatorOp communicator) {
+  std::optional<ArrayRef<int64_t>> positions = communicator.getPositions();
+  if (!positions)
+    return "";
+  auto module = communicator->getParentOfType<ModuleOp>();
+  if (positions->size() == getPrograms(module).size())
+    return "positions";
+  return "positions " +
+         llvm::join(llvm::map_range(*positions, [](int64_t position) { return std::to_string(position); }), ", ");
+}
 
 StreamTable::StreamTable(ProgramOp program) {
   for (StreamOp stream : program.getOps<StreamOp>()) {
@@ -15,8 +28,9 @@ StreamTable::StreamTable(ProgramOp program) {
     int64_t number = getNumber(communicator);
     numbers[communicator.getSymNameAttr()] = number;
     SmallVector<StringRef> parts(communicator.getAxes().getAsValueRange<StringAttr>());
-    if (communicator.getPositions())
-      parts.push_back("positions");
+    std::string positions = describePositions(communicator);
+    if (!positions.empty())
+      parts.push_back(positions);
     shownNames[number] = "over " + llvm::join(parts, " x ");
   }
 }

@@ -58,7 +58,7 @@ public:
   }
 
   /// Divides the remaining commands of `@reduce`: a collective is issued early with all commands before it, except
-  /// those that read results of collectives.
+  /// those that read results of collectives or span positions.
   void addReduce(std::vector<Command> commands) {
     std::vector<Command> group;
     for (Command &command : commands) {
@@ -118,8 +118,11 @@ private:
         issue.position = std::max(issue.position, lastTouch.lookup(view.storage));
         issue.hasTransients |= program.storages[view.storage].isTransient;
       }
-      if (command.kind == Command::Kind::Collective)
+      if (command.kind == Command::Kind::Collective) {
         issue.communicator = command.communicator;
+        // Other positions may still wait for what the backward sends.
+        mayMove &= !program.communicators[command.communicator].positions;
+      }
     }
     if (!mayMove) {
       for (Command &command : group) {

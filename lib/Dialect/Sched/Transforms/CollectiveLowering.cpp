@@ -10,7 +10,7 @@ static RankedTensorType tensorType(Value value) { return cast<RankedTensorType>(
 void FunctionLowering::pushCollective(Operation *op, CollectiveKind kind, train::ReductionKind reduction,
                                       ArrayAttr axes, ArrayRef<View> outs, ArrayRef<View> ins) {
   auto allReduce = dyn_cast<AllReduceOp>(op);
-  unsigned communicator = program.getCommunicator(axes, allReduce && allReduce.getPositions());
+  unsigned communicator = program.getCommunicator(axes, allReduce ? allReduce.getPositionsAttr() : DenseI64ArrayAttr());
   unsigned stream = program.communicators[communicator].stream;
   int64_t ready = program.events++, done = program.events++;
   auto pushEvent = [&](Command::Kind what, unsigned onStream, int64_t event) {

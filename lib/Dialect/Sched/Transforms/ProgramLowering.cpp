@@ -102,15 +102,15 @@ FlatSymbolRefAttr ProgramLowering::getIdentityFunction(Type element) {
   return known = FlatSymbolRefAttr::get(program.getContext(), name);
 }
 
-unsigned ProgramLowering::getCommunicator(ArrayAttr axes, bool spansPositions) {
+unsigned ProgramLowering::getCommunicator(ArrayAttr axes, DenseI64ArrayAttr positions) {
   for (auto [index, known] : llvm::enumerate(communicators))
-    if (known.axes == axes && known.spansPositions == spansPositions)
+    if (known.axes == axes && known.positions == positions)
       return index;
   SmallVector<StringRef> parts(axes.getAsValueRange<StringAttr>());
-  if (spansPositions)
+  if (positions)
     parts.push_back("positions");
   std::string name = "over_" + llvm::join(parts, "_x_");
-  communicators.push_back({axes, spansPositions, static_cast<unsigned>(streams.size())});
+  communicators.push_back({axes, positions, static_cast<unsigned>(streams.size())});
   streams.push_back({name, StreamKind::communicator});
   return communicators.size() - 1;
 }
@@ -402,7 +402,7 @@ void ProgramLowering::emitArena() {
   for (auto [index, communicator] : llvm::enumerate(communicators))
     communicatorNames.push_back(declare(
         CommunicatorOp::create(builder, program.getLoc(), ("communicator_" + Twine(index)).str(), communicator.axes,
-                               communicator.spansPositions, streamNames[communicator.stream].getValue())));
+                               communicator.positions, streamNames[communicator.stream].getValue())));
 }
 
 void ProgramLowering::emitFunction(func::FuncOp function, ArrayRef<Command> commands, bool isReduce) {

@@ -81,11 +81,10 @@ struct Command {
   mlir::StringAttr owner;
 };
 
-/// The axes over which ranks communicate, whether those of all positions do, and the number of the stream on which
-/// their collectives run.
+/// The axes and positions over which ranks communicate, and the number of the stream on which their collectives run.
 struct Communicator {
   mlir::ArrayAttr axes;
-  bool spansPositions = false;
+  mlir::DenseI64ArrayAttr positions; ///< null for the program's own
   unsigned stream = 0;
 };
 
@@ -118,9 +117,9 @@ public:
   ResourceOp getResource(mlir::FlatSymbolRefAttr name) { return symbols.lookup<ResourceOp>(name.getValue()); }
   View getView(ResourceOp resource) const { return resourceViews.lookup(resource.getSymNameAttr()); }
   plan::MeshAttr getMesh() { return program.getMesh(); }
-  /// Returns the index of the communicator over these axes, and over positions if `spansPositions`. It is created at
-  /// its first use, with its stream.
-  unsigned getCommunicator(mlir::ArrayAttr axes, bool spansPositions = false);
+  /// Returns the index of the communicator over these axes and positions (null for the program's own). It is created
+  /// at its first use, with its stream.
+  unsigned getCommunicator(mlir::ArrayAttr axes, mlir::DenseI64ArrayAttr positions = {});
   /// Returns the scalar function that returns its argument of type `element`; it is created at its first use.
   mlir::FlatSymbolRefAttr getIdentityFunction(mlir::Type element);
 

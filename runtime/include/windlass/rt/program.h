@@ -117,8 +117,8 @@ struct arena_entry {
 };
 
 /// A parameter of the job as this position's step reads it, and its master copy, which the optimizer and checkpoints
-/// use: the master has the parameter's type, and the same place and splits where both are one buffer. A parameter that
-/// several positions read has its master in one of them and `no_place` in the others.
+/// use: the master has the parameter's type, and the same place and splits where both are one buffer. Several
+/// positions that have a parameter hold copies, which agree.
 struct parameter_placement {
   std::int32_t parameter = 0; ///< its number in the job
   element_type type = element_type::f32;
@@ -131,13 +131,13 @@ struct parameter_placement {
 /// A tensor of optimizer state, f32, cut as the master of a parameter, stored as `<parameter>/<suffix>`; zero at the
 /// start.
 struct state_entry {
-  std::int32_t parameter = 0;   ///< its number in the job; this position has its master
+  std::int32_t parameter = 0;   ///< its number in the job; this position has it
   const char *suffix = nullptr; ///< exp_avg, exp_avg_sq, momentum_buffer
   place at;
 };
 
 /// The reduced gradient of a parameter, f32: that of the mean of the G losses, before clipping; valid between reduce
-/// and update, in the position that has the master.
+/// and update.
 struct gradient_entry {
   std::int32_t parameter = 0; ///< its number in the job
   span<split> splits;
@@ -168,13 +168,13 @@ struct stream_entry {
 };
 
 /// The members of a communicator: the ranks of the position that differ from a rank in the coordinates of `axes` only.
-/// A communicator that `spans_positions` joins those of all positions, the ranks of the first position first; its axes
+/// A communicator with `positions` joins those of several positions, the ranks of the first of them first; its axes
 /// then have the same sizes in all of them.
 struct communicator_entry {
   span<std::int32_t> axes;
   std::int32_t stream = 0; ///< that its collectives run on, a place in the program's `streams`, of kind communicator
   bool exchanges = false;  ///< the program has all-to-alls or permutes on it
-  bool spans_positions = false; ///< as for the norm of all gradients
+  span<std::int32_t> positions = {}; ///< that it joins, its own among them, ascending; empty for its own only
 };
 
 /// Another position that this one exchanges messages with: each rank with the rank of the same number there.
@@ -293,6 +293,8 @@ struct job {
 
 /// Returns the number of the position that rank `rank` of the job is in; -1 where it is in none.
 std::int32_t position_of(const job &j, std::int32_t rank);
+/// Returns whether the rows of two positions describe one communicator over positions.
+bool is_same_spanning(const communicator_entry &a, const communicator_entry &b);
 /// Returns the row of a chunk of a position's program; null where the position does not run the chunk.
 const chunk_entry *find_chunk(const program &p, std::int32_t chunk);
 /// Returns the number of ranks of all positions.

@@ -6,7 +6,7 @@ sched.program @first on <[]> {
   sched.arena @device_arena device bytes 256
   sched.stream @compute compute
   sched.stream @over communicator
-  sched.communicator @all over [] and positions on @over
+  sched.communicator @all over [] and positions [0, 1] on @over
   func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} { return }
   func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} { return }
   func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} { return }
@@ -33,7 +33,7 @@ sched.program @second position 1 on <[]> {
   sched.arena @device_arena device bytes 256
   sched.stream @compute compute
   sched.stream @over communicator
-  sched.communicator @all over [] and positions on @over
+  sched.communicator @all over [] and positions [0, 1] on @over
   func.func @forward() attributes {sched.step = #sched.step<forward, chunk 1>} { return }
   func.func @backward() attributes {sched.step = #sched.step<backward, chunk 1>} { return }
   func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 1>} { return }
@@ -65,7 +65,7 @@ sched.program @first on <[]> {
   sched.arena @device_arena device bytes 256
   sched.stream @compute compute
   sched.stream @over communicator
-  sched.communicator @all over [] and positions on @over
+  sched.communicator @all over [] and positions [0, 1] on @over
   func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} { return }
   func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} { return }
   func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} { return }
@@ -81,12 +81,11 @@ sched.program @first on <[]> {
   }
   sched.schedule [#sched.action<forward>, #sched.action<send peer 1>, #sched.action<receive peer 1>, #sched.action<backward>, #sched.action<reduce>, #sched.action<update>]
 }
-// expected-error @below {{combines over positions 2 times in a step, but position 0 does so 1 times}}
 sched.program @second position 1 on <[]> {
   sched.arena @device_arena device bytes 256
   sched.stream @compute compute
   sched.stream @over communicator
-  sched.communicator @all over [] and positions on @over
+  sched.communicator @all over [] and positions [0, 1] on @over
   func.func @forward() attributes {sched.step = #sched.step<forward, chunk 1>} { return }
   func.func @backward() attributes {sched.step = #sched.step<backward, chunk 1>} { return }
   func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 1>} { return }
@@ -102,6 +101,7 @@ sched.program @second position 1 on <[]> {
     sched.launch fill on @compute ins() outs(%1) {value = 1.0 : f64} : () -> memref<4xf32>
     sched.record 1 on @compute
     sched.wait 1 on @over
+    // expected-error @below {{combines all_reduce sum of memref<4xf32> over [] and positions [0, 1], but position 0 combines nothing more over positions in a step}}
     sched.launch_collective all_reduce sum @all, %1 -> %1 : memref<4xf32> -> memref<4xf32>
     sched.record 11 on @over
     sched.wait 11 on @compute
@@ -118,7 +118,7 @@ sched.program @first on <[]> {
   sched.arena @device_arena device bytes 256
   sched.stream @compute compute
   sched.stream @over communicator
-  sched.communicator @all over [] and positions on @over
+  sched.communicator @all over [] and positions [0, 1] on @over
   func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} { return }
   func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} { return }
   func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} { return }
@@ -145,7 +145,7 @@ sched.program @second position 1 on <[]> {
   sched.arena @device_arena device bytes 256
   sched.stream @compute compute
   sched.stream @over communicator
-  sched.communicator @all over [] and positions on @over
+  sched.communicator @all over [] and positions [0, 1] on @over
   func.func @forward() attributes {sched.step = #sched.step<forward, chunk 1>} { return }
   func.func @backward() attributes {sched.step = #sched.step<backward, chunk 1>} { return }
   func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 1>} { return }
@@ -154,7 +154,7 @@ sched.program @second position 1 on <[]> {
     sched.launch fill on @compute ins() outs(%0) {value = 1.0 : f64} : () -> memref<4xf32>
     sched.record 0 on @compute
     sched.wait 0 on @over
-    // expected-error @below {{combines all_reduce sum of memref<4xf32> over [] as number 0 over positions, but position 0 combines all_reduce sum of memref<f32> over []}}
+    // expected-error @below {{combines all_reduce sum of memref<4xf32> over [] and positions [0, 1], but position 0 combines all_reduce sum of memref<f32> over [] and positions [0, 1]}}
     sched.launch_collective all_reduce sum @all, %0 -> %0 : memref<4xf32> -> memref<4xf32>
     sched.record 10 on @over
     sched.wait 10 on @compute
@@ -178,13 +178,13 @@ sched.program @first on <[]> {
   sched.arena @device_arena device bytes 256
   sched.stream @compute compute
   sched.stream @over communicator
-  sched.communicator @all over [] and positions on @over
+  sched.communicator @all over [] and positions [0, 1] on @over
   func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} {
     %0 = sched.buffer @device_arena[0] : memref<f32> {sched.storage = 0 : i64}
     sched.launch fill on @compute ins() outs(%0) {value = 1.0 : f64} : () -> memref<f32>
     sched.record 0 on @compute
     sched.wait 0 on @over
-    // expected-error @below {{combines over positions in a forward, but only updates may}}
+    // expected-error @below {{combines over positions in a forward, but only reductions and updates may}}
     sched.launch_collective all_reduce sum @all, %0 -> %0 : memref<f32> -> memref<f32>
     sched.record 10 on @over
     sched.wait 10 on @compute
@@ -208,7 +208,7 @@ sched.program @second position 1 on <[]> {
   sched.arena @device_arena device bytes 256
   sched.stream @compute compute
   sched.stream @over communicator
-  sched.communicator @all over [] and positions on @over
+  sched.communicator @all over [] and positions [0, 1] on @over
   func.func @forward() attributes {sched.step = #sched.step<forward, chunk 1>} { return }
   func.func @backward() attributes {sched.step = #sched.step<backward, chunk 1>} { return }
   func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 1>} { return }
@@ -233,7 +233,7 @@ sched.program @first on <[<"a", 2>]> {
   sched.arena @device_arena device bytes 256
   sched.stream @compute compute
   sched.stream @over communicator
-  sched.communicator @all over [] and positions on @over
+  sched.communicator @all over [] and positions [0, 1] on @over
   func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} { return }
   func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} { return }
   func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} { return }
@@ -253,7 +253,7 @@ sched.program @second position 1 on <[]> {
   sched.arena @device_arena device bytes 256
   sched.stream @compute compute
   sched.stream @over communicator
-  sched.communicator @all over [] and positions on @over
+  sched.communicator @all over [] and positions [0, 1] on @over
   func.func @forward() attributes {sched.step = #sched.step<forward, chunk 1>} { return }
   func.func @backward() attributes {sched.step = #sched.step<backward, chunk 1>} { return }
   func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 1>} { return }
@@ -280,7 +280,7 @@ sched.program @first on <[]> {
   sched.arena @device_arena device bytes 256
   sched.stream @compute compute
   sched.stream @over communicator
-  sched.communicator @all over [] and positions on @over
+  sched.communicator @all over [] and positions [0, 1] on @over
   func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} { return }
   func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} { return }
   func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} { return }
@@ -300,7 +300,7 @@ sched.program @second position 1 on <[]> {
   sched.arena @device_arena device bytes 256
   sched.stream @compute compute
   sched.stream @over communicator
-  sched.communicator @all over [] and positions on @over
+  sched.communicator @all over [] and positions [0, 1] on @over
   func.func @forward() attributes {sched.step = #sched.step<forward, chunk 1>} { return }
   func.func @backward() attributes {sched.step = #sched.step<backward, chunk 1>} { return }
   func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 1>} { return }

@@ -1,4 +1,4 @@
-// Collectives that combine values of all positions.
+// Collectives that combine values of several positions.
 #ifndef WINDLASS_DIALECT_SCHED_IR_POSITIONCOLLECTIVES_H
 #define WINDLASS_DIALECT_SCHED_IR_POSITIONCOLLECTIVES_H
 
@@ -7,12 +7,14 @@
 
 namespace windlass::sched {
 
-/// Whether an operation of L4 or a command of L5 combines values of all positions.
+/// Returns the positions whose values an operation of L4 or a command of L5 combines; null where it combines none, or
+/// only those of its own.
+mlir::DenseI64ArrayAttr getSpannedPositions(mlir::Operation *op);
 bool spansPositions(mlir::Operation *op);
 
 /// Checks that the collectives over positions of all programs meet in `step`, which is legal otherwise: they are in
-/// updates, behind all messages, of the same kinds and types in one order, on meshes of one shape. Reports an error
-/// where they do not.
+/// reductions and updates, behind all messages, each of the same kind and types in its positions, whose meshes have one
+/// shape, and no positions wait for each other. Reports an error where they do not.
 mlir::LogicalResult checkPositionCollectives(mlir::ModuleOp module, const schedule::Pipeline &step);
 
 } // namespace windlass::sched

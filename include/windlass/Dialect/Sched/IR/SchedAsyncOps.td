@@ -83,10 +83,11 @@ class Sched_Collective<string mnemonic, string text> : Sched_Op<mnemonic, [Pure]
 
 def AllReduceOp : Sched_Collective<"all_reduce", "combines operands over axes; several operands are one bucket"> {
   let description = [{
-    With `positions` it combines the operands of all positions too: of the ranks that differ on the axes only, in each
-    of them. An update is the only function in which it may, and those of all positions combine the same in one order.
+    With `positions`, numbers that ascend, it combines the operands of these positions too: of the ranks that differ on
+    the axes only, in each of them. Only reductions and updates may, and the positions combine the same in an order in
+    which all of them meet.
   }];
-  let arguments = (ins Variadic<Train_Tensor>:$inputs, StrArrayAttr:$axes, UnitAttr:$positions,
+  let arguments = (ins Variadic<Train_Tensor>:$inputs, StrArrayAttr:$axes, OptionalAttr<DenseI64ArrayAttr>:$positions,
                        Train_ReductionKindAttr:$kind);
   let results = (outs Variadic<Train_Tensor>:$results);
   let hasVerifier = 1;

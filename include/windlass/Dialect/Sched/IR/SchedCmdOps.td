@@ -65,11 +65,12 @@ def StreamOp : Sched_Declaration<"stream", [Symbol]> {
 def CommunicatorOp : Sched_Declaration<"communicator", [Symbol, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "the ranks that differ only in their coordinates on `axes`; its collectives run on `stream`";
   let description = [{
-    With `positions` it has such ranks of all positions. No two communicators share a stream. `exchanges` says that some of its collectives are all-to-alls or permutes, in
-    which a rank sends to other members directly: libraries keep more memory for that than for a ring.
+    With `positions`, numbers that ascend, it has such ranks of each of these positions. No two communicators share a
+    stream. `exchanges` says that some of its collectives are all-to-alls or permutes, in which a rank sends to other
+    members directly: libraries keep more memory for that than for a ring.
   }];
-  let arguments = (ins SymbolNameAttr:$sym_name, StrArrayAttr:$axes, UnitAttr:$positions, FlatSymbolRefAttr:$stream,
-                       UnitAttr:$exchanges);
+  let arguments = (ins SymbolNameAttr:$sym_name, StrArrayAttr:$axes, OptionalAttr<DenseI64ArrayAttr>:$positions,
+                       FlatSymbolRefAttr:$stream, UnitAttr:$exchanges);
   let assemblyFormat = [{
     $sym_name `over` $axes (`and` `positions` $positions^)? `on` $stream (`exchanges` $exchanges^)? attr-dict
   }];

@@ -9,6 +9,10 @@
 
 namespace windlass::sched {
 
+/// Returns how timelines name the positions that a communicator spans: "positions" where it spans all, "positions 0, 3"
+/// where some, and nothing where it has ranks of its own position only.
+std::string describePositions(CommunicatorOp communicator);
+
 /// Numbers the streams of a program, in the order of their declaration. Commands must have passed their verifiers: they
 /// name streams and communicators of the program.
 class StreamTable {
