@@ -1,7 +1,8 @@
 """Plans with several stages: each level and the programs train like the model in one piece, for any schedule that programs run.
 
-    test_pipelines.py            every level of the interpreter, plans, refusals
-    test_pipelines.py programs   emitted programs
+    test_pipelines.py                      every level of the interpreter, plans, refusals
+    test_pipelines.py programs             emitted programs
+    test_pipelines.py plans [N [FAMILY]]   N random plans (3) for the ranks of each stage, of each family or of one
 """
 
 import dataclasses
@@ -11,6 +12,7 @@ import sys
 import common
 import equivalence
 import test_average
+import test_plans
 
 # Positions, chunks of each, schedule, strategy, ranks of each position, segments that are recomputed.
 PIPELINES = (
@@ -85,6 +87,28 @@ class LevelsTest(PipelineCase):
         self.check(dataclasses.replace(self.setup_of_model(model, positions=2, ranks=(2,)), average='tokens'))
 
 
+class RandomPlansTest(test_plans.PlansCase):
+    COUNT, FAMILIES = 3, [family for family in test_plans.FAMILIES if family not in ('mlp', 'odd')]
+    # Positions, chunks of each, schedule, ranks of each position.
+    SHAPES = ((2, 1, '1f1b', 2), (2, 1, 'gpipe', 4), (2, 2, 'interleaved', 2), (3, 1, '1f1b', 2))
+
+    def test_any_plan(self):
+        for family in self.FAMILIES:
+            for number, (positions, chunks, schedule, ranks) in enumerate(self.SHAPES):
+                setup = self.setup_of_family(family, positions=positions, chunks=chunks, schedule=schedule)
+                judge = equivalence.Equivalence(setup)
+                l2 = judge.lower(judge.graph(), equivalence.TO_L2, 'l2.mlir')
+                reference = judge.run(l2, 'L2', 'f64')
+                cut = judge.lower(l2, equivalence.TO_CHUNKS, 'cut.mlir', devices=positions * ranks)
+                for seed in range(number, self.COUNT, len(self.SHAPES)):
+                    with self.subTest(family=family, positions=positions, schedule=schedule, seed=seed):
+                        l3 = judge.lower(cut, test_plans.TO_L3 + equivalence.TO_L3B, 'l3.mlir', seed=seed, R=ranks)
+                        l4 = judge.lower(l3, equivalence.TO_L4, 'l4.mlir')
+                        l5 = judge.lower(l4, equivalence.TO_FUSED + equivalence.TO_L5, 'l5.mlir')
+                        for module, level in ((l4, 'L4'), (l5, 'L5')):
+                            judge.compare(reference, judge.run(module, level, 'f64', '--ranks', positions * ranks), 'f64')
+
+
 class PlanTest(PipelineCase):
     def plan(self, model, *flags):
         path = self.folder / 'plan.json'
@@ -107,6 +131,45 @@ class PlanTest(PipelineCase):
         path, _, _ = self.plan(model, '--strategy', 'zero1', '--stages', 2)
         outcome = common.run([common.WINDLASS, 'diff', straight, path])
         self.assertIn('2 positions by interleaved -> 2 positions by 1f1b', outcome.out)
+
+    def machine(self, ranks, link):
+        path = self.folder / f'machine-{link}.json'
+        path.write_text(json.dumps({
+            'version': 1, 'device_types': {'d': {'backend': 'cuda', 'memory_bytes': 1 << 40, 'memory_bandwidth_bytes_per_s': 10**11, 'peak_flops_per_s': {'f32': 10**10}}},
+            'hosts': [{'count': 1, 'devices': ranks, 'device_type': 'd', 'memory_bytes': 1 << 40}],
+            'link_tiers': [{'name': 'link', 'devices': ranks, 'bandwidth_bytes_per_s': link, 'latency_s': 1e-6}]}))
+        return path
+
+    def search(self, model, machine, *flags):
+        path = self.folder / 'searched.json'
+        said = json.loads(self.succeed('plan', model, '--cluster', machine, '--micro-batches', 16, '--json', '-o', path, *flags).out)
+        return said, path
+
+    def test_search(self):
+        """A searched plan for the ranks of each stage takes no longer than a named one, and its claims hold."""
+        model, machine = self.model('llama', layers=4), self.machine(8, 10**9)
+        found, path = self.search(model, machine, '--stages', 2)
+        self.assertEqual((found['pipeline']['stages'], found['bound_seconds']), (2, None))
+        verified = json.loads(self.succeed('plan', model, '--verify', path, '--json').out)
+        self.assertEqual((verified['verified'], verified['bound_nanoseconds']), (True, None))
+        for strategy in ('ddp', 'zero1', 'zero2', 'zero3', 'megatron', 'zero1*megatron=2'):
+            named, _ = self.search(model, machine, '--stages', 2, '--strategy', strategy)
+            self.assertLessEqual(found['simulated_seconds'], named['simulated_seconds'])
+
+    def test_stages_are_searched(self):
+        """Over slow links stages send less than gradients take; over fast ones no rank waits for others without."""
+        model = self.model('llama', layers=4, width=64)
+        for link, has_stages in ((3 * 10**7, True), (10**11, False)):
+            found, _ = self.search(model, self.machine(4, link), '--stages', 'auto')
+            tried = {row['stages']: row['step_seconds'] for row in found['tried_stages']}
+            stages = found['pipeline']['stages'] if 'pipeline' in found else 1
+            self.assertEqual(stages > 1, has_stages)
+            self.assertEqual(sorted(tried), [1, 2, 4])
+            self.assertEqual(tried[stages], min(seconds for seconds in tried.values() if seconds is not None))
+            self.assertAlmostEqual(tried[stages], found['simulated_seconds'])
+            for count in (2, 4):
+                given, _ = self.search(model, self.machine(4, link), '--stages', count)
+                self.assertLessEqual(found['simulated_seconds'], given['simulated_seconds'])
 
     def test_simulate_and_explain(self):
         """The timeline has a process for each position, whose streams run one command at a time; operators know their chunk."""
@@ -158,7 +221,11 @@ class PlanTest(PipelineCase):
     def test_refusals(self):
         model = self.model('gpt')
         flags = (model, '--cluster', 'cpu:4')
-        self.refuse(2, ('--strategy zero1', 'WL0001'), *flags, '--stages', 2)
+        self.refuse(2, ('--stages auto', '--strategy auto'), *flags, '--stages', 'auto', '--strategy', 'zero1')
+        self.refuse(2, ('--stages takes a number from 1 to', "'many'"), *flags, '--stages', 'many')
+        self.refuse(2, ('--stages takes a number from 1 to', "'0'"), *flags, '--stages', 0)
+        self.refuse(5, ("a pipeline's step has no lower bound", '--max-ratio'), *flags, '--stages', 2, '--max-ratio', 1.5)
+        self.refuse(3, ('no plan of 2 stages', '1000000 bytes'), *flags, '--stages', 2, '--memory-limit', 1000000)
         self.refuse(1, ('--stages is 3', '4 devices'), *flags, '--stages', 3, '--strategy', 'ddp')
         self.refuse(2, ('--schedule takes the name', 'zigzag'), *flags, '--stages', 2, '--strategy', 'ddp', '--schedule', 'zigzag')
         self.refuse(1, ('chunks 0 and 1 follow each other on one position',), *flags, '--stages', 2, '--strategy', 'ddp', '--schedule', '1f1b=2')
@@ -181,6 +248,9 @@ class ProgramsTest(PipelineCase):
 
     def test_interleaved(self):
         self.check_program('llama', '--stages', 2, '--schedule', 'interleaved', '--strategy', 'zero3', layers=4)
+
+    def test_searched(self):
+        self.check_program('gpt', '--stages', 2)
 
     def test_every_rank_a_stage(self):
         self.check_program('gpt', '--stages', 4, '--schedule', 'gpipe', '--strategy', 'ddp', dropout=0.1)
@@ -214,10 +284,14 @@ class ProgramsTest(PipelineCase):
 
 
 if __name__ == '__main__':
-    kept = ('ProgramsTest',) if sys.argv[1:2] == ['programs'] else ('LevelsTest', 'PlanTest')
-    if sys.argv[1:2] == ['programs']:
-        del sys.argv[1]
-    for name in ('LevelsTest', 'PlanTest', 'ProgramsTest'):
+    suites = {'programs': ['ProgramsTest'], 'plans': ['RandomPlansTest']}
+    kept = suites.get(''.join(sys.argv[1:2]), ['LevelsTest', 'PlanTest'])
+    words = [sys.argv.pop(1) for word in sys.argv[1:] if word in suites or 'RandomPlansTest' in kept]
+    if words[1:]:
+        RandomPlansTest.COUNT = int(words[1])
+    if words[2:]:
+        RandomPlansTest.FAMILIES = words[2:]
+    for name in ('LevelsTest', 'PlanTest', 'ProgramsTest', 'RandomPlansTest'):
         if name not in kept:
             del globals()[name]
     common.main()

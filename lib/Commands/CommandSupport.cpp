@@ -174,11 +174,19 @@ void CompileFlags::declarePlan(Flags &flags) {
                                                   "do); or auto, which searches one for every "
                                                   "operator (default auto)",
                 choice.strategy);
-  flags.addInteger(
-      "stages",
-      "of a pipeline, which share the devices evenly; the model is cut where the longest stage is shortest, "
-      "and --strategy plans the ranks of each (default 1)",
-      choice.pipeline.positions, 1, schedule::kMaxChunks);
+  flags.add("stages", "S",
+            "of a pipeline, which share the devices evenly; the model is cut where the longest stage is shortest, "
+            "and --strategy plans the ranks of each; or auto, which searches their number too (default 1)",
+            [this](llvm::StringRef text) -> std::string {
+              choice.searchesStages = text == "auto";
+              choice.pipeline.positions = 1;
+              if (choice.searchesStages ||
+                  (!text.getAsInteger(10, choice.pipeline.positions) && choice.pipeline.positions >= 1 &&
+                   choice.pipeline.positions <= schedule::kMaxChunks))
+                return "";
+              return "--stages takes a number from 1 to " + std::to_string(schedule::kMaxChunks) + " or auto, not " +
+                     printable(text);
+            });
   flags.add("schedule", "NAME[=V]",
             "the published schedule by which stages run, each with V chunks of the model (default 1f1b; see "
             "docs/schedules.md)",

@@ -6,6 +6,7 @@
 #include "windlass/Explain/PredictionText.h"
 #include "windlass/Support/Printable.h"
 #include "windlass/Support/TensorBytes.h"
+#include "windlass/Support/Words.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -166,11 +167,18 @@ std::string repeatsText(const StepWork &work, int64_t devices) {
 std::string searchText(const SearchSummary &search, int64_t limit) {
   std::string text = llvm::formatv("search     {0:f2} s, {1} mesh{2}; ", search.searchSeconds, search.meshes,
                                    search.meshes == 1 ? "" : "es");
+  for (auto [stages, seconds] : search.triedStages)
+    if (stages != search.stages)
+      text += countOf(stages, "stage") +
+              (seconds ? " would take " + secondsText(*seconds) : " would take longer or do not fit") + "; ";
+  if (search.stages > 1)
+    return text + "a pipeline's step has no lower bound\n";
   if (!search.boundNanoseconds)
     return text + "no lower bound of the step: no plan that the model's rows of memory admit fits into " +
            mebibytes(limit) + "\n";
   std::optional<double> ratio = search.getStepOverBound();
-  return text + (ratio ? llvm::formatv("the step is {0:f3} times its lower bound\n", *ratio).str()
+  StringRef of = search.triedStages.empty() ? "" : " over plans of one stage";
+  return text + (ratio ? llvm::formatv("the step is {0:f3} times its lower bound{1}\n", *ratio, of).str()
                        : "the lower bound of the step is 0\n");
 }
 
@@ -355,6 +363,14 @@ void windlass::printJson(const PlanReport &report, llvm::raw_ostream &out) {
         json.attribute("stages", report.pipeline->stages);
         json.attribute("schedule", report.pipeline->schedule);
         json.attribute("largest_stage", report.pipeline->largestStage);
+      });
+    if (report.search && !report.search->triedStages.empty())
+      json.attributeArray("tried_stages", [&] {
+        for (auto [stages, seconds] : report.search->triedStages)
+          json.object([&, stages = stages, seconds = seconds] {
+            json.attribute("stages", stages);
+            json.attribute("step_seconds", seconds);
+          });
       });
     json.attribute("micro_batches", report.microBatches);
     json.attribute("average", report.averagesTokens ? "tokens" : "micro-batches");

@@ -170,15 +170,18 @@ LogicalResult ClaimsCheck::checkBound(llvm::StringRef certificate) {
   auto read = search::parseCertificates(certificate);
   if (!read)
     return fail("the certificate " + llvm::toString(read.takeError()));
-  auto search = planner::PlanSearch::create(plan.unplanned, choice.cluster.getDevices(), costs,
-                                            static_cast<int>(choice.searchThreads), plan.pins);
-  if (failed(search))
-    return failure();
-  (*search)->setBesideBytes(
-      [&](const plan::StrategyChoice &mesh) { return expectCommunication(mesh, choice.cluster); });
   std::vector<planner::SearchedMesh> meshes;
-  if (claims.boundNanoseconds)
+  // The problems refer to the search.
+  FailureOr<std::unique_ptr<planner::PlanSearch>> search;
+  if (claims.boundNanoseconds) {
+    search = planner::PlanSearch::create(plan.unplanned, choice.cluster.getDevices(), costs,
+                                         static_cast<int>(choice.searchThreads), plan.pins);
+    if (failed(search))
+      return failure();
+    (*search)->setBesideBytes(
+        [&](const plan::StrategyChoice &mesh) { return expectCommunication(mesh, choice.cluster); });
     meshes = (*search)->getProblems(getSearchedMemory(choice));
+  }
   if (read->size() != meshes.size())
     return fail("the certificate is of " + std::to_string(read->size()) + " meshes, but " +
                 (claims.boundNanoseconds ? std::to_string(meshes.size()) + " can be chosen"

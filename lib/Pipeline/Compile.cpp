@@ -3,7 +3,7 @@
 #include "FailForMemory.h"
 #include "FitMemory.h"
 #include "RunPasses.h"
-#include "SearchPlan.h"
+#include "SearchStages.h"
 #include "windlass/Conversion/PlanToOnnx/OnnxShardings.h"
 #include "windlass/Support/Printable.h"
 #include "windlass/Support/Words.h"
@@ -148,16 +148,17 @@ LogicalResult Compilation::readOnnxPins(const PlanChoice &choice, std::vector<st
 
 LogicalResult Compilation::applyPipeline(const PlanChoice &choice) {
   const planner::PipelineChoice &pipeline = choice.pipeline;
+  if (choice.searchesStages && choice.strategy != "auto")
+    return error(Code::usage) << "--stages auto needs --strategy auto: a named strategy is not searched";
   if (pipeline.hasOnePosition())
     return success();
-  if (choice.strategy == "auto")
-    return error(Code::usage) << "--stages " << pipeline.positions
-                              << " needs a named strategy for the ranks of each stage, because the search does not "
-                                 "know pipelines yet: give --strategy zero1 or another one";
   int64_t devices = choice.cluster.getDevices();
   if (devices % pipeline.positions != 0)
     return error(Code::contradiction) << "--stages is " << pipeline.positions << " but the cluster has "
                                       << countOf(devices, "device") << ", which as many stages cannot share evenly";
+  // The search cuts copies.
+  if (choice.strategy == "auto")
+    return success();
   CostModel costs(choice.cluster, choice.profile.get(), train::getPrecision(*module).str());
   CodeScope scope(&context, Code::strategy);
   return planner::cutModel(*module, pipeline, choice.getPositionRanks(), costs);
@@ -231,7 +232,7 @@ LogicalResult Compilation::startFrom(planner::PlanSearch &plans, const plan::Pla
 LogicalResult Compilation::searchPlan(const PlanChoice &choice, Purpose purpose) {
   cluster = choice.cluster;
   auto begin = [&](planner::PlanSearch &plans) { return choice.start ? startFrom(plans, *choice.start) : success(); };
-  FailureOr<FoundPlan> found = windlass::searchPlan(*module, choice, compiled.precision, purpose, begin);
+  FailureOr<FoundPlan> found = searchStages(*module, choice, compiled.precision, purpose, begin);
   if (failed(found))
     return failure();
   module = std::move(found->planned);

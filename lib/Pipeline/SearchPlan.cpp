@@ -25,6 +25,9 @@ static constexpr int kWorthTry = 50;
 /// The most named strategies that are scheduled besides; their cost is above the time of the best plan by at most 1 /
 /// `kNamedShare` of it.
 static constexpr int kMostNamed = 2, kNamedShare = 10;
+/// The share: where the first plan takes longer than what must be beaten by more than 1 / `kBehindShare`, others with
+/// as many stages are not tried.
+static constexpr int kBehindShare = 20;
 /// The ratio between one size of bucket that is tried and the next.
 static constexpr int64_t kBucketFactor = 4;
 
@@ -33,8 +36,10 @@ namespace {
 /// Schedules plans, and keeps the one whose step is shortest when it is simulated.
 class ScheduleTrials {
 public:
-  ScheduleTrials(ModuleOp module, const planner::PlanSearch &plans, const PlanChoice &choice, const CostModel &costs)
-      : module(module), plans(plans), choice(choice), costs(costs) {}
+  ScheduleTrials(ModuleOp module, const planner::PlanSearch &plans, const PlanChoice &choice, const CostModel &costs,
+                 double mustBeat)
+      : module(module), plans(plans), choice(choice), costs(costs), mustBeat(mustBeat),
+        positions(choice.pipeline.positions) {}
 
   /// Plans a copy of the module by a candidate and schedules it.
   LogicalResult schedule(const planner::Candidate &candidate, int64_t bucketBytes = plan::kBucketBytes) {
@@ -89,9 +94,21 @@ public:
 
   /// Whether the plan's step may be shorter than the best one's, which is seldom below its own cost.
   bool isPromising(const planner::Candidate &candidate) const {
-    double best = std::max(static_cast<double>(bestCost), bestSeconds * 1e9);
-    return static_cast<double>(candidate.guessNanoseconds) < best * (1 - 1.0 / kWorthTry);
+    double best = std::min(std::max(bestCost, bestSeconds), mustBeat);
+    return !isBehind() && getSeconds(candidate, candidate.guessNanoseconds) < best * (1 - 1.0 / kWorthTry);
   }
+
+  /// Returns the seconds of a candidate's step, of which its rows know a cost, where all positions share the work:
+  /// while the first micro-batch fills the pipeline and the last one drains it, they wait.
+  double getSeconds(const planner::Candidate &candidate, int64_t nanoseconds) const {
+    int64_t microBatches = plan::getMicroBatches(module) / candidate.choice.mesh.sizeOf(plan::AxisRole::replica);
+    double fill =
+        static_cast<double>(positions - 1) / static_cast<double>(choice.pipeline.chunksPerPosition * microBatches);
+    return nanoseconds / 1e9 / static_cast<double>(positions) * (1 + fill);
+  }
+
+  /// Whether the best plan is far from what must be beaten.
+  bool isBehind() const { return planned && bestSeconds > mustBeat * (1 + 1.0 / kBehindShare); }
 
   bool hasTried(const planner::Candidate &candidate) const { return tried.count(getKey(candidate)) > 0; }
 
@@ -99,8 +116,8 @@ public:
   OwningOpRef<ModuleOp> planned;
   FittedSchedule best;
   std::optional<planner::Candidate> bestCandidate;
-  int64_t bestCost = INT64_MAX;
-  double bestSeconds = INFINITY;
+  /// The step of that plan by the costs of its rows, and as it is simulated.
+  double bestCost = INFINITY, bestSeconds = INFINITY;
   /// The bytes, by the model's rows, in which plans are likely to fit.
   int64_t memoryBytes = INT64_MAX;
 
@@ -121,7 +138,7 @@ private:
     if (seconds >= bestSeconds)
       return;
     bestSeconds = seconds;
-    bestCost = candidate.costNanoseconds;
+    bestCost = getSeconds(candidate, candidate.costNanoseconds);
     planned = std::move(copy);
     best = std::move(fit);
     bestCandidate = candidate;
@@ -131,6 +148,8 @@ private:
   const planner::PlanSearch &plans;
   const PlanChoice &choice;
   const CostModel &costs;
+  double mustBeat;
+  int64_t positions;
   std::set<Key> tried;
 };
 
@@ -149,8 +168,16 @@ static LogicalResult searchAndSchedule(planner::PlanSearch &plans, planner::Sear
         named.push_back({each.name, each.costNanoseconds, each.excessBytes});
       fittingNamed = std::move(report.fittingNamed);
     }
-    candidates.insert(candidates.begin(), std::make_move_iterator(report.candidates.begin()),
-                      std::make_move_iterator(report.candidates.end()));
+    // How long a pipeline fills depends on the mesh.
+    std::vector<std::pair<double, size_t>> order;
+    for (auto [i, candidate] : llvm::enumerate(report.candidates))
+      order.push_back({trials.getSeconds(candidate, candidate.guessNanoseconds), i});
+    llvm::sort(order);
+    std::vector<planner::Candidate> sorted;
+    for (auto &[seconds, i] : order)
+      sorted.push_back(std::move(report.candidates[i]));
+    candidates.insert(candidates.begin(), std::make_move_iterator(sorted.begin()),
+                      std::make_move_iterator(sorted.end()));
   };
   search();
   for (int tries = 0; tries < kMostTries; ++tries) {
@@ -166,12 +193,14 @@ static LogicalResult searchAndSchedule(planner::PlanSearch &plans, planner::Sear
       search();
     }
   }
+  if (trials.isBehind())
+    return success();
   int tries = 0;
   for (const planner::Candidate &candidate : fittingNamed) {
-    double seconds = static_cast<double>(candidate.costNanoseconds) / 1e9;
     if (trials.hasTried(candidate))
       continue;
-    if (seconds > trials.bestSeconds * (1 + 1.0 / kNamedShare) || tries++ == kMostNamed)
+    if (trials.getSeconds(candidate, candidate.costNanoseconds) > trials.bestSeconds * (1 + 1.0 / kNamedShare) ||
+        tries++ == kMostNamed)
       break;
     if (failed(trials.schedule(candidate)))
       return failure();
@@ -214,7 +243,8 @@ static planner::SearchLimits makeLimits(const PlanChoice &choice) {
 
 FailureOr<FoundPlan> windlass::searchPlan(ModuleOp module, const PlanChoice &choice, llvm::StringRef precision,
                                           Purpose purpose,
-                                          llvm::function_ref<LogicalResult(planner::PlanSearch &)> begin) {
+                                          llvm::function_ref<LogicalResult(planner::PlanSearch &)> begin,
+                                          double mustBeat) {
   MLIRContext *context = module.getContext();
   auto start = std::chrono::steady_clock::now();
   CostModel costs(choice.cluster, choice.profile.get(), precision.str());
@@ -223,14 +253,14 @@ FailureOr<FoundPlan> windlass::searchPlan(ModuleOp module, const PlanChoice &cho
   summary.assumptions = costs.getAssumptions();
   planner::SearchLimits limits = makeLimits(choice);
   CodeScope scope(context, Code::strategy);
-  auto plans = planner::PlanSearch::create(module, choice.cluster.getDevices(), costs, limits.threads, choice.pins);
+  auto plans = planner::PlanSearch::create(module, choice.getPositionRanks(), costs, limits.threads, choice.pins);
   if (failed(plans))
     return failure();
   summary.meshes = (*plans)->countMeshes();
   (*plans)->setBesideBytes([&](const plan::StrategyChoice &mesh) { return expectCommunication(mesh, choice.cluster); });
   if (begin && failed(begin(**plans)))
     return failure();
-  ScheduleTrials trials(module, **plans, choice, costs);
+  ScheduleTrials trials(module, **plans, choice, costs, mustBeat);
   if (failed(searchAndSchedule(**plans, limits, trials, summary.named)))
     return failure();
   FittedSchedule &best = trials.best;
@@ -243,6 +273,9 @@ FailureOr<FoundPlan> windlass::searchPlan(ModuleOp module, const PlanChoice &cho
   found.planned = std::move(trials.planned);
   // The bound holds for plans that the rows of memory admit, which must include this one.
   bool isBounded = bool(found.planned);
+  bool isPipeline = !choice.pipeline.hasOnePosition();
+  if (!isBounded && isPipeline)
+    return found;
   if (!isBounded) {
     PlanChoice named = choice;
     found.planned = planByName(module, **plans, named, best);
@@ -254,7 +287,7 @@ FailureOr<FoundPlan> windlass::searchPlan(ModuleOp module, const PlanChoice &cho
       return failForMemory(module, named, best.schedule);
     chosen = planner::readChoice(*found.planned);
   }
-  if (failed(fitUnits(*found.planned, choice, Purpose::trial, best)))
+  if (!trials.isBehind() && failed(fitUnits(*found.planned, choice, Purpose::trial, best)))
     return failure();
   best.apply(*found.planned);
   if (failed(plan::checkPins(*found.planned, choice.pins)))
@@ -263,9 +296,10 @@ FailureOr<FoundPlan> windlass::searchPlan(ModuleOp module, const PlanChoice &cho
   if (!cost)
     return emitError(context, Code::internal) << "the plan is none that the search knows";
   summary.problem = (*plans)->getProblem(chosen, recomputeParts, getSearchedMemory(choice));
+  summary.stages = choice.pipeline.positions;
   summary.costNanoseconds = *cost;
   summary.stepSeconds = predictStep(*best.schedule.module, costs).seconds;
-  if (isBounded)
+  if (isBounded && !isPipeline)
     certify((*plans)->getProblems(getSearchedMemory(choice)), chosen, limits.threads, summary);
   else
     summary.certificate = search::printCertificates({});

@@ -20,7 +20,10 @@ RangeSetting planner::makeStepSetting(func::FuncOp function, plan::MeshAttr mesh
   RangeSetting setting;
   if (costs.overlapsCollectives())
     setting.windows = StepWindows::withCollectives();
-  int64_t microBatches = plan::getMicroBatches(function->getParentOfType<ModuleOp>());
+  auto module = function->getParentOfType<ModuleOp>();
+  int64_t microBatches = plan::getMicroBatches(module);
+  if (auto pipeline = module->getAttrOfType<plan::PipelineAttr>(plan::kPipelineAttr))
+    setting.positions = pipeline.getPositions();
   setting.accumulationSteps = std::max<int64_t>(1, microBatches / mesh.sizeOf(plan::AxisRole::replica));
   setting.threads = threads;
   return setting;

@@ -26,6 +26,9 @@ struct RangeSetting {
   int64_t accumulationSteps = 1;
   /// The number of micro-batches whose stashes a rank holds at one time, at least 1.
   int64_t inFlight = 1;
+  /// The positions that share the range, where its chunks are not known apart: each holds this part of what stays from
+  /// step to step. With as many micro-batches in flight, a position holds the stash of a whole one.
+  int64_t positions = 1;
   /// The threads that build tables; their number does not change the problem.
   int threads = 1;
 };

@@ -44,7 +44,8 @@ void RangeAssembly::addParameter(unsigned group, const Lifetimes &lifetimes) {
   std::map<plan::MemoryKind, std::vector<int64_t>> kept;
   for (auto [label, choice] : llvm::enumerate(choices)) {
     for (auto [memory, bytes] : own.getCopyBytes(choice))
-      kept.try_emplace(memory, choices.size(), 0).first->second[label] = members * bytes;
+      kept.try_emplace(memory, choices.size(), 0).first->second[label] =
+          llvm::divideCeil(members * bytes, builder.getSetting().positions);
     gathered.push_back(own.getGatheredBytes(choice));
   }
   for (auto &[memory, bytes] : kept)

@@ -53,7 +53,8 @@ TEST(SearchPlanTest, TheSearchedModuleStaysAsItIs) {
   PlanChoice choice;
   choice.cluster = llvm::cantFail(findCluster("cpu:2"));
   choice.pins = {"matmul=whole"};
-  FailureOr<FoundPlan> found = searchPlan(*module, choice, "f32", Purpose::program, /*begin=*/{});
+  FailureOr<FoundPlan> found =
+      searchPlan(*module, choice, "f32", Purpose::program, /*begin=*/{}, /*mustBeat=*/INFINITY);
   ASSERT_TRUE(succeeded(found));
   EXPECT_EQ(print(*module), before);
   EXPECT_TRUE(found->planned.get()->hasAttr(plan::kMeshAttr));
@@ -64,7 +65,7 @@ TEST(SearchPlanTest, TheSearchedModuleStaysAsItIs) {
   // Nor does it change where nothing fits.
   choice.memoryLimit = 1;
   ScopedDiagnosticHandler silent(&context, [](Diagnostic &) { return success(); });
-  EXPECT_TRUE(failed(searchPlan(*module, choice, "f32", Purpose::program, /*begin=*/{})));
+  EXPECT_TRUE(failed(searchPlan(*module, choice, "f32", Purpose::program, /*begin=*/{}, /*mustBeat=*/INFINITY)));
   EXPECT_EQ(print(*module), before);
 }
 

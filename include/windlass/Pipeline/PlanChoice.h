@@ -20,6 +20,8 @@ struct PlanChoice {
   std::string strategy = "auto";
   /// The pipeline, whose positions share the devices evenly; the strategy plans the ranks of each.
   planner::PipelineChoice pipeline;
+  /// Whether the number of positions is searched too; `pipeline` has one then.
+  bool searchesStages = false;
   /// The pins, which the strategy may not change, PATTERN=VALUE (`Pins.h`).
   std::vector<std::string> pins;
   /// The configuration of the model whose sharding annotations are pins too; empty for none.

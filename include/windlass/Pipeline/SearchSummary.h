@@ -12,15 +12,20 @@
 namespace windlass {
 
 struct SearchSummary {
-  /// The number of meshes that were tried.
+  /// The number of meshes that were tried, with as many stages as the plan has.
   size_t meshes = 0;
+  /// The number of stages of the plan.
+  int64_t stages = 1;
+  /// Where the number of stages was searched: each that was tried, with the simulated step of its best plan, or nothing
+  /// where none fits or is worth a trial.
+  std::vector<std::pair<int64_t, std::optional<double>>> triedStages;
   /// The cost of a step in the search's model, which adds operators up; the duration of a step differs.
   int64_t costNanoseconds = 0;
   /// The simulated step.
   double stepSeconds = 0;
   /// A lower bound of the simulated step over all plans of the searched kind that the model's rows of memory admit,
   /// whatever they recompute. Absent where the rows admit no plan: it would say nothing about a plan that was found in
-  /// another way.
+  /// another way. Absent too for a plan of several stages.
   std::optional<int64_t> boundNanoseconds;
   /// Returns the ratio of the step to its lower bound; nothing where there is no bound, or where it is 0.
   std::optional<double> getStepOverBound() const {

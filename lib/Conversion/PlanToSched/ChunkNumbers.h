@@ -19,7 +19,7 @@ public:
     if (!pipeline)
       return;
     int64_t chunk = counter.advance(op);
-    if (auto id = op.getAttrOfType<mlir::StringAttr>(train::kIdAttr))
+    if (mlir::StringAttr id = plan::getModelId(op))
       chunks[id] = chunk;
     label(op, chunk);
   }

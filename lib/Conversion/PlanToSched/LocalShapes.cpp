@@ -67,7 +67,8 @@ FailureOr<Operation *> sched::cloneLocal(OpBuilder &builder, Operation &op, IRMa
       return op.emitOpError("has a result without a layout");
     part.setType(layout.getLocalType(llvm::cast<RankedTensorType>(whole.getType()), mesh));
   }
-  local->removeAttr(plan::kStrategyAttr);
+  for (StringRef name : {plan::kStrategyAttr, plan::kSplitOfAttr})
+    local->removeAttr(name);
   if (failed(localizeAttributes(op, local)))
     return failure();
   return local;

@@ -21,6 +21,7 @@ struct DecomposeSplitReductions : windlass::plan::impl::DecomposeSplitReductions
       getOperation().emitError("has no plan.mesh: apply a strategy or a plan first");
       return signalPassFailure();
     }
+    isPipeline = getOperation()->hasAttr(kPipelineAttr);
     for (func::FuncOp function : getPlannedFunctions(getOperation())) {
       markNormScales(function);
       for (auto op : llvm::make_early_inc_range(function.getOps<train::InnerReductionOpInterface>()))
@@ -66,8 +67,11 @@ struct DecomposeSplitReductions : windlass::plan::impl::DecomposeSplitReductions
       for (StringRef name : {StringRef(kRepeatAttr), StringRef(train::kForwardAttr)})
         if (Attribute attribute = op->getAttr(name))
           it->setAttr(name, attribute);
-      if (id)
-        it->setAttr(train::kIdAttr, builder.getStringAttr(id.getValue() + ".split." + Twine(i)));
+      if (!id)
+        continue;
+      it->setAttr(train::kIdAttr, builder.getStringAttr(id.getValue() + ".split." + Twine(i)));
+      if (isPipeline)
+        it->setAttr(kSplitOfAttr, id);
     }
 
     // The new operators split what the op splits: its operands arrive in its layouts and its results leave in them; a
@@ -149,6 +153,7 @@ struct DecomposeSplitReductions : windlass::plan::impl::DecomposeSplitReductions
   }
 
   MeshAttr mesh;
+  bool isPipeline = false;
 };
 
 } // namespace

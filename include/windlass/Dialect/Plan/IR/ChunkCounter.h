@@ -7,6 +7,12 @@
 
 namespace windlass::plan {
 
+/// Returns the id of the operator of the model that an op is, or is a part of; null for one without.
+inline mlir::StringAttr getModelId(mlir::Operation &op) {
+  auto whole = op.getAttrOfType<mlir::StringAttr>(kSplitOfAttr);
+  return whole ? whole : op.getAttrOfType<mlir::StringAttr>(train::kIdAttr);
+}
+
 /// Follows the operators of a function in their order: each belongs to the chunk that has begun last.
 class ChunkCounter {
 public:
@@ -18,7 +24,7 @@ public:
 
   /// Returns the chunk of the next operator.
   int64_t advance(mlir::Operation &op) {
-    while (chunk < begins.size() && begins[chunk] == op.getAttr(train::kIdAttr))
+    while (chunk < begins.size() && begins[chunk] == getModelId(op))
       ++chunk;
     return getChunk();
   }

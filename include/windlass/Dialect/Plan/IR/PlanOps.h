@@ -33,6 +33,9 @@ constexpr char kUnitBytesAttr[] = "plan.unit_bytes";
 constexpr char kPipelineAttr[] = "plan.pipeline";
 /// On an op, between `plan-to-sched` and `sched-cut-chunks`: an IntegerAttr (i64), its chunk.
 constexpr char kChunkAttr[] = "plan.chunk";
+/// On an op of a pipeline that is a part of an operator of the model, of which there is no other op: a StringAttr, the
+/// `train.id` of that operator.
+constexpr char kSplitOfAttr[] = "plan.split_of";
 /// On an op: a StrategyAttr.
 constexpr char kStrategyAttr[] = "plan.strategy";
 /// On an op: an ArrayAttr of LayoutAttr, one per result.

@@ -1,0 +1,87 @@
+#include "SearchStages.h"
+
+#include "windlass/Dialect/Train/IR/TrainFunctions.h"
+#include "windlass/Support/Words.h"
+
+#include <chrono>
+#include <cmath>
+
+using namespace mlir;
+using namespace windlass;
+
+using Begin = llvm::function_ref<LogicalResult(planner::PlanSearch &)>;
+
+/// Searches a plan of several stages. Its `planned` is null where no plan fits, or none is likely to beat `mustBeat`.
+static FailureOr<FoundPlan> searchPipeline(ModuleOp module, const PlanChoice &choice, StringRef precision,
+                                           Purpose purpose, double mustBeat) {
+  OwningOpRef<ModuleOp> cut(module.clone());
+  CostModel costs(choice.cluster, choice.profile.get(), precision.str());
+  CodeScope scope(module.getContext(), Code::strategy);
+  if (failed(planner::cutModel(*cut, choice.pipeline, choice.getPositionRanks(), costs)))
+    return failure();
+  return searchPlan(*cut, choice, precision, purpose, nullptr, mustBeat);
+}
+
+/// Searches plans of several stages, and replaces `best` where one has a shorter step.
+static void tryPipelines(ModuleOp module, const PlanChoice &choice, StringRef precision, std::optional<FoundPlan> &best,
+                         std::vector<std::pair<int64_t, std::optional<double>>> &tried) {
+  int64_t devices = choice.cluster.getDevices();
+  for (int64_t stages = 2; stages <= std::min(devices, kMostSearchedStages); ++stages) {
+    if (devices % stages != 0)
+      continue;
+    PlanChoice its = choice;
+    its.pipeline.positions = stages;
+    // A model may have too few blocks for as many stages, or a mesh no plan that suits the micro-batches.
+    ScopedDiagnosticHandler silent(module.getContext(), [](Diagnostic &) { return success(); });
+    FailureOr<FoundPlan> found =
+        searchPipeline(module, its, precision, Purpose::trial, best ? best->summary.stepSeconds : INFINITY);
+    if (failed(found))
+      continue;
+    bool isFound = bool(found->planned);
+    tried.push_back({stages, isFound ? std::optional(found->summary.stepSeconds) : std::nullopt});
+    if (isFound && (!best || found->summary.stepSeconds < best->summary.stepSeconds))
+      best = std::move(*found);
+  }
+}
+
+FailureOr<FoundPlan> windlass::searchStages(ModuleOp module, const PlanChoice &choice, StringRef precision,
+                                            Purpose purpose, Begin begin) {
+  MLIRContext *context = module.getContext();
+  if (!choice.searchesStages) {
+    if (choice.pipeline.hasOnePosition())
+      return searchPlan(module, choice, precision, purpose, begin, INFINITY);
+    FailureOr<FoundPlan> found = searchPipeline(module, choice, precision, purpose, INFINITY);
+    if (succeeded(found) && !found->planned)
+      return emitError(context, Code::memory)
+             << "no plan of " << choice.pipeline.positions << " stages was found that fits into "
+             << std::to_string(choice.getMemoryLimit())
+             << " bytes per device; choose other --stages or give a higher --memory-limit";
+    return found;
+  }
+  auto start = std::chrono::steady_clock::now();
+  std::optional<FoundPlan> best;
+  std::vector<std::pair<int64_t, std::optional<double>>> tried;
+  // What does not fit in one stage may fit in several, so its error is reported where none does.
+  std::vector<Diagnostic> errors;
+  {
+    ScopedDiagnosticHandler keep(context, [&](Diagnostic &error) {
+      errors.push_back(std::move(error));
+      return success();
+    });
+    FailureOr<FoundPlan> found = searchPlan(module, choice, precision, Purpose::trial, begin, INFINITY);
+    tried.push_back({1, succeeded(found) ? std::optional(found->summary.stepSeconds) : std::nullopt});
+    if (succeeded(found))
+      best = std::move(*found);
+  }
+  tryPipelines(module, choice, precision, best, tried);
+  if (!best) {
+    for (Diagnostic &error : errors)
+      context->getDiagEngine().emit(std::move(error));
+    return failure();
+  }
+  best->summary.triedStages = std::move(tried);
+  best->summary.searchSeconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  if (purpose == Purpose::program && failed(verifySchedule(best->schedule)))
+    return failure();
+  return std::move(*best);
+}

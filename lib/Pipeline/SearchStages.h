@@ -1,0 +1,21 @@
+// --strategy auto for pipelines: the search of a plan for each number of stages.
+#ifndef WINDLASS_LIB_PIPELINE_SEARCHSTAGES_H
+#define WINDLASS_LIB_PIPELINE_SEARCHSTAGES_H
+
+#include "SearchPlan.h"
+
+namespace windlass {
+
+/// Searches a plan (`searchPlan`) for the pipeline of `choice`, or with `searchesStages` for each number of stages that
+/// divides the devices, from one to `kMostSearchedStages`, and takes the one whose simulated step is the shortest. The
+/// module is at L2 and not cut. Fails where no plan fits, with an error that says what would.
+mlir::FailureOr<FoundPlan> searchStages(mlir::ModuleOp module, const PlanChoice &choice, llvm::StringRef precision,
+                                        Purpose purpose,
+                                        llvm::function_ref<mlir::LogicalResult(planner::PlanSearch &)> begin);
+
+/// The most stages that are searched where their number is not given.
+constexpr int64_t kMostSearchedStages = 16;
+
+} // namespace windlass
+
+#endif
