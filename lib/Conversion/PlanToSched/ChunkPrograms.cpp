@@ -9,7 +9,7 @@ using namespace windlass;
 using namespace windlass::sched;
 
 ChunkPrograms::ChunkPrograms(ProgramOp whole, const schedule::Placement &placement)
-    : whole(whole), placement(placement), used(placement.positions) {
+    : whole(whole), symbols(whole), placement(placement), used(placement.positions) {
   OpBuilder builder(whole);
   for (int64_t position = 0; position < placement.positions; ++position) {
     auto program = ProgramOp::create(builder, whole.getLoc(), ("position_" + Twine(position)).str(), whole.getMesh());
@@ -31,7 +31,7 @@ func::FuncOp ChunkPrograms::createFunction(Location loc, StepRole role, int64_t 
 }
 
 FlatSymbolRefAttr ChunkPrograms::use(FlatSymbolRefAttr name, int64_t chunk) {
-  bool isOfSlot = whole.lookupSymbol<ResourceOp>(name.getAttr()).isOfSlot();
+  bool isOfSlot = getResource(name).isOfSlot();
   used[placement.positionOf[chunk]].insert({name.getAttr(), isOfSlot ? chunk : 0});
   return isOfSlot ? FlatSymbolRefAttr::get(name.getContext(), (name.getValue() + "_of_" + Twine(chunk)).str()) : name;
 }

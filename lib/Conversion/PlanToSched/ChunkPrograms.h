@@ -24,6 +24,9 @@ public:
   llvm::ArrayRef<ProgramOp> getPrograms() const { return programs; }
   ProgramOp getProgram(int64_t chunk) const { return programs[placement.positionOf[chunk]]; }
 
+  /// Returns a resource of the whole program.
+  ResourceOp getResource(mlir::FlatSymbolRefAttr name) const { return symbols.lookup<ResourceOp>(name.getAttr()); }
+
   /// Creates a function of a chunk, whose body is empty.
   mlir::func::FuncOp createFunction(mlir::Location loc, StepRole role, int64_t chunk);
 
@@ -65,6 +68,7 @@ private:
   void declareBorder(const Border &border, bool isSent);
 
   ProgramOp whole;
+  mlir::SymbolTable symbols;
   schedule::Placement placement;
   llvm::SmallVector<ProgramOp> programs;
   /// By position, the resources of the whole program that functions use; with the chunk for those of a slot, else with

@@ -6,18 +6,18 @@ using namespace windlass::sched;
 
 ChunkUpdates::ChunkUpdates(ProgramOp whole, ChunkPrograms &programs, const schedule::Placement &placement,
                            const ParameterChunks &chunks)
-    : whole(whole), programs(programs), placement(placement), chunks(chunks) {}
+    : whole(whole), module(whole->getParentOfType<ModuleOp>()), programs(programs), placement(placement),
+      chunks(chunks) {}
 
 SmallVector<int64_t, 1> ChunkUpdates::getChunks(FlatSymbolRefAttr name) const {
-  ProgramOp program = whole;
-  auto resource = program.lookupSymbol<ResourceOp>(name.getAttr());
+  ResourceOp resource = programs.getResource(name);
   if (resource.getKind() == ResourceKind::loss)
     return {placement.countChunks() - 1};
   FlatSymbolRefAttr parameter = resource.getOfAttr();
   if (!parameter)
     return {};
   auto symbol = parameter.getAttr();
-  if (auto state = whole->getParentOfType<ModuleOp>().lookupSymbol<train::ParameterOp>(symbol))
+  if (auto state = module.lookup<train::ParameterOp>(symbol))
     if (FlatSymbolRefAttr weight = state.getOfAttr())
       symbol = weight.getAttr();
   auto found = chunks.find(symbol);
@@ -67,7 +67,7 @@ void ChunkUpdates::buildTiedSums(func::FuncOp lastReduce) {
   int64_t chunk = getStep(lastReduce).getChunk();
   llvm::DenseSet<Attribute> seen;
   for (auto load : getStepFunction(whole, StepRole::update).front().getOps<LoadOp>()) {
-    ResourceKind kind = whole.lookupSymbol<ResourceOp>(load.getResource()).getKind();
+    ResourceKind kind = programs.getResource(load.getResourceAttr()).getKind();
     SmallVector<int64_t, 1> chunksOfIt = getChunks(load.getResourceAttr());
     if ((kind != ResourceKind::gradient && kind != ResourceKind::reduced) || chunksOfIt.size() < 2 ||
         !seen.insert(load.getResourceAttr()).second)
@@ -82,7 +82,7 @@ void ChunkUpdates::buildTiedSums(func::FuncOp lastReduce) {
     auto sum = AllReduceOp::create(builder, load.getLoc(), TypeRange(part.getType()), ValueRange(part),
                                    builder.getArrayAttr({}), builder.getDenseI64ArrayAttr(positions),
                                    train::ReductionKind::sum);
-    StringRef weight = whole.lookupSymbol<ResourceOp>(load.getResource()).getLogicalName().value_or("");
+    StringRef weight = programs.getResource(load.getResourceAttr()).getLogicalName().value_or("");
     sum->setAttr(train::kIdAttr, builder.getStringAttr("update/" + weight + "/tied_sum"));
     StoreOp::create(builder, load.getLoc(), name, sum.getResult(0));
   }
@@ -135,11 +135,9 @@ Value ChunkUpdates::buildOwnSum(OpBuilder &builder, Value value, int64_t chunk, 
   return mapping.lookup(value);
 }
 
-/// Returns the operation that stores the norm of all gradients.
-static StoreOp findNormStore(func::FuncOp update) {
-  auto program = update->getParentOfType<ProgramOp>();
+StoreOp ChunkUpdates::findNormStore(func::FuncOp update) const {
   for (auto store : update.front().getOps<StoreOp>())
-    if (program.lookupSymbol<ResourceOp>(store.getResource()).getKind() == ResourceKind::grad_norm)
+    if (programs.getResource(store.getResourceAttr()).getKind() == ResourceKind::grad_norm)
       return store;
   return {};
 }

@@ -32,6 +32,8 @@ private:
   llvm::SmallVector<int64_t, 1> getChunks(mlir::FlatSymbolRefAttr resource) const;
   /// Returns the chunks of the loads that an operator of the reduction depends on.
   llvm::SmallVector<int64_t, 1> getChunks(mlir::Operation *op) const;
+  /// Returns the operation of an update that stores the norm of all gradients; null where none does.
+  StoreOp findNormStore(mlir::func::FuncOp update) const;
   /// Whether a part of a norm is of gradients of the position that runs `chunk`. Those of several positions count in
   /// the first of these.
   bool isOfPosition(mlir::Value value, int64_t chunk) const;
@@ -43,6 +45,8 @@ private:
   mlir::LogicalResult buildNorm(mlir::OpBuilder &builder, int64_t chunk, mlir::IRMapping &mapping);
 
   ProgramOp whole;
+  /// The parameters of the module by their names.
+  mlir::SymbolTable module;
   ChunkPrograms &programs;
   const schedule::Placement &placement;
   const ParameterChunks &chunks;

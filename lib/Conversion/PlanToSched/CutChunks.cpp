@@ -43,8 +43,6 @@ public:
   }
 
 private:
-  ResourceOp getResource(FlatSymbolRefAttr name) { return whole.lookupSymbol<ResourceOp>(name.getAttr()); }
-
   static void finish(func::FuncOp function, ValueRange results = {}) {
     OpBuilder builder = OpBuilder::atBlockEnd(&function.front());
     func::ReturnOp::create(builder, function.getLoc(), results);
@@ -55,7 +53,7 @@ private:
   void findParameterChunks(const ChunkFlow &backward) {
     func::FuncOp function = backward.getFunction();
     for (auto add : function.front().getOps<AddToOp>())
-      if (FlatSymbolRefAttr parameter = getResource(add.getResourceAttr()).getOfAttr())
+      if (FlatSymbolRefAttr parameter = programs.getResource(add.getResourceAttr()).getOfAttr())
         parameterChunks[parameter.getAttr()].push_back(*backward.getChunk(add));
     for (auto &[parameter, chunks] : parameterChunks)
       llvm::sort(chunks);
@@ -70,15 +68,16 @@ private:
   LogicalResult checkWeights(const ChunkFlow &flow) {
     func::FuncOp function = flow.getFunction();
     for (auto load : function.front().getOps<LoadOp>()) {
-      FlatSymbolRefAttr parameter = getResource(load.getResourceAttr()).getOfAttr();
+      FlatSymbolRefAttr parameter = programs.getResource(load.getResourceAttr()).getOfAttr();
       auto found = parameter ? parameterChunks.find(parameter.getAttr()) : parameterChunks.end();
       if (found == parameterChunks.end())
         continue;
       for (int64_t chunk = 0; chunk < chunkCount; ++chunk)
         if (flow.isIn(load, chunk) && !isOnPositionOf(chunk, found->second))
           return load.emitOpError("reads weight ")
-                 << printable(getResource(load.getResourceAttr()).getLogicalName().value_or("")) << " in chunk "
-                 << chunk << " on position " << step.placement.positionOf[chunk] << ", which makes no part of its "
+                 << printable(programs.getResource(load.getResourceAttr()).getLogicalName().value_or(""))
+                 << " in chunk " << chunk << " on position " << step.placement.positionOf[chunk]
+                 << ", which makes no part of its "
                  << "gradient: it is trained in chunk " << found->second.front() << " on position "
                  << step.placement.positionOf[found->second.front()] << "; choose other chunks";
     }

@@ -60,9 +60,17 @@ static LogicalResult checkNames(Operation *op, ProgramOp program, int64_t count)
 /// Returns a program's collectives over positions in the order of a step.
 static FailureOr<SmallVector<Operation *>> listCollectives(ProgramOp program, const schedule::Schedule &step,
                                                            int64_t positions) {
+  llvm::DenseSet<Attribute> communicators;
+  for (auto communicator : program.getOps<CommunicatorOp>())
+    if (communicator.getPositions())
+      communicators.insert(communicator.getSymNameAttr());
+  auto isListed = [&](Operation &op) {
+    auto collective = dyn_cast<LaunchCollectiveOp>(op);
+    return collective ? communicators.contains(collective.getCommunicatorAttr().getAttr()) : spansPositions(&op);
+  };
   for (func::FuncOp function : getStepFunctions(program))
     for (Operation &op : function.getBody().getOps()) {
-      if (!spansPositions(&op))
+      if (!isListed(op))
         continue;
       if (!hasRole(function, StepRole::reduce) && !hasRole(function, StepRole::update))
         return op.emitOpError("combines over positions in a ")
@@ -78,7 +86,7 @@ static FailureOr<SmallVector<Operation *>> listCollectives(ProgramOp program, co
     if (action.kind == schedule::ActionKind::Reduce || action.kind == schedule::ActionKind::Update)
       if (func::FuncOp function = getStepFunction(program, *getRole(action.kind), action.chunk))
         for (Operation &op : function.getBody().getOps())
-          if (spansPositions(&op))
+          if (isListed(op))
             list.push_back(&op);
   }
   return list;
