@@ -170,7 +170,7 @@ std::string searchText(const SearchSummary &search, int64_t limit) {
   for (auto [stages, seconds] : search.triedStages)
     if (stages != search.stages)
       text += countOf(stages, "stage") +
-              (seconds ? " would take " + secondsText(*seconds) : " would take longer or do not fit") + "; ";
+              (seconds ? " take " + secondsText(*seconds) + " or less" : " take longer or do not fit") + "; ";
   if (search.stages > 1)
     return text + "a pipeline's step has no lower bound\n";
   if (!search.boundNanoseconds)

@@ -25,9 +25,10 @@ static constexpr int kWorthTry = 50;
 /// The most named strategies that are scheduled besides; their cost is above the time of the best plan by at most 1 /
 /// `kNamedShare` of it.
 static constexpr int kMostNamed = 2, kNamedShare = 10;
-/// The share: where the first plan takes longer than what must be beaten by more than 1 / `kBehindShare`, others with
-/// as many stages are not tried.
-static constexpr int kBehindShare = 20;
+/// Where the best of `kLeastTries` plans takes longer than what must be beaten by more than 1 / `kBehindShare`, others
+/// with as many stages are not tried.
+static constexpr size_t kLeastTries = 3;
+static constexpr int kBehindShare = 10;
 /// The ratio between one size of bucket that is tried and the next.
 static constexpr int64_t kBucketFactor = 4;
 
@@ -108,7 +109,9 @@ public:
   }
 
   /// Whether the best plan is far from what must be beaten.
-  bool isBehind() const { return planned && bestSeconds > mustBeat * (1 + 1.0 / kBehindShare); }
+  bool isBehind() const {
+    return planned && tried.size() >= kLeastTries && bestSeconds > mustBeat * (1 + 1.0 / kBehindShare);
+  }
 
   bool hasTried(const planner::Candidate &candidate) const { return tried.count(getKey(candidate)) > 0; }
 

@@ -16,8 +16,8 @@ struct SearchSummary {
   size_t meshes = 0;
   /// The number of stages of the plan.
   int64_t stages = 1;
-  /// Where the number of stages was searched: each that was tried, with the simulated step of its best plan, or nothing
-  /// where none fits or is worth a trial.
+  /// Where the number of stages was searched: each that was tried, with the simulated step of the best plan that was
+  /// scheduled, one of few where these are far behind; nothing where none fits or is worth a trial.
   std::vector<std::pair<int64_t, std::optional<double>>> triedStages;
   /// The cost of a step in the search's model, which adds operators up; the duration of a step differs.
   int64_t costNanoseconds = 0;
