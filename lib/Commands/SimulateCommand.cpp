@@ -86,7 +86,7 @@ public:
         tell("thread_name", position, i, streams.getShownName(i));
     }
     for (auto [ends, peer] : peers)
-      tell("thread_name", ends.first, ends.second, "messages with position " + std::to_string(peer));
+      tell("thread_name", ends.first, ends.second, sched::getMessagesName(peer));
     out << "\n]}\n";
     return std::move(text);
   }

@@ -130,7 +130,7 @@ int64_t PositionBuilder::getPeerStream(int64_t peer) const {
 
 std::string PositionBuilder::getShownName(int64_t stream) const {
   return stream < streams.size() ? streams.getShownName(stream)
-                                 : "messages with position " + std::to_string(peers[stream - streams.size()]);
+                                 : sched::getMessagesName(peers[stream - streams.size()]);
 }
 
 void PositionBuilder::addLoops(ArrayRef<int64_t> calls) {

@@ -231,7 +231,7 @@ Expr<rt::span<rt::stream_entry>> PositionTables::streamTable() {
   for (int64_t peer : peers) {
     Record<rt::stream_entry> row;
     WINDLASS_SET(row, kind, WINDLASS_ENUMERATOR(stream_kind, peer));
-    WINDLASS_SET(row, name, literal("messages with position " + std::to_string(peer)));
+    WINDLASS_SET(row, name, literal(sched::getMessagesName(peer)));
     rows.push_back(row.build());
   }
   return arrays.table<rt::stream_entry>(nameOf("streams"), rows);

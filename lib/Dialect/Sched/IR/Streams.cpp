@@ -18,6 +18,8 @@ std::string windlass::sched::describePositions(CommunicatorOp communicator) {
          llvm::join(llvm::map_range(*positions, [](int64_t position) { return std::to_string(position); }), ", ");
 }
 
+std::string windlass::sched::getMessagesName(int64_t peer) { return "messages with position " + std::to_string(peer); }
+
 StreamTable::StreamTable(ProgramOp program) {
   for (StreamOp stream : program.getOps<StreamOp>()) {
     numbers[stream.getSymNameAttr()] = static_cast<int64_t>(streams.size());

@@ -13,6 +13,9 @@ namespace windlass::sched {
 /// where some, and nothing where it has ranks of its own position only.
 std::string describePositions(CommunicatorOp communicator);
 
+/// Returns the name of the stream of the messages with another position, in timelines and reports.
+std::string getMessagesName(int64_t peer);
+
 /// Numbers the streams of a program, in the order of their declaration. Commands must have passed their verifiers: they
 /// name streams and communicators of the program.
 class StreamTable {
