@@ -148,9 +148,11 @@ const stream_entry streams[] = {{stream_kind::compute, "compute"},
                                 {stream_kind::communicator, "over positions"},
                                 {stream_kind::peer, "messages"}};
 const std::int32_t data_axes[] = {0};
-constexpr std::int32_t both_positions[] = {0, 1};
-const communicator_entry communicators[] = {{{data_axes, 1}, over_data},
-                                            {{}, over_positions, false, {both_positions, 2}}};
+const std::int32_t all_positions[] = {0, 1};
+/// The communicators of a job of one position, and of one of two.
+const communicator_entry communicators[2][2] = {
+    {{{data_axes, 1}, over_data}, {{}, over_positions, false, {all_positions, 1}}},
+    {{{data_axes, 1}, over_data}, {{}, over_positions, false, {all_positions, 2}}}};
 // The first row is of chunk 0, the second of chunk 1.
 const parameter_placement placements[] = {{0, f32, {}, {0, table_at}, {}, {0, table_at}},
                                           {1, f32, {}, {0, bias_at}, {}, {0, bias_at}}};
@@ -258,7 +260,7 @@ template <int G, bool has_table, bool has_bias> program make(const std::vector<a
   p.scratch_bytes = 1 << 20;
   p.streams = {streams, count == 2 ? 3 : 4};
   p.events = 2;
-  p.communicators = {communicators, 2};
+  p.communicators = {communicators[count == 2 ? 0 : 1], 2};
   p.parameters = part(placements, first, count);
   p.states = part(states, 2 * first, 2 * count);
   p.gradients = part(gradients, first, count);

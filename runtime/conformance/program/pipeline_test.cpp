@@ -179,6 +179,19 @@ TEST(PositionTables, ThatDoNotAreRefused) {
       "of chunk 0 that is none, or is not its only one");
   refused([](spoilt_job &s) { s.programs[0].evaluation.size = 1; }, "position 1 waits for ever at the receive");
   refused([](spoilt_job &s) { s.programs[1].communicators.size = 1; }, "communicators over positions that differ");
+  static const std::int32_t names[] = {0, 2, 1, 1};
+  const auto renamed = [&](std::int64_t first, std::int64_t count) {
+    return [first, count](spoilt_job &s) {
+      static std::vector<communicator_entry> rows;
+      rows.assign(s.programs[0].communicators.begin(), s.programs[0].communicators.end());
+      rows[1].positions = {names + first, count};
+      s.programs[0].communicators = {rows.data(), 2};
+    };
+  };
+  refused(renamed(0, 2), "a communicator over positions that are none, or in no order");
+  refused(renamed(2, 2), "a communicator over positions that are none, or in no order");
+  refused(renamed(0, 1), "communicators over positions that differ");
+  refused(renamed(2, 1), "a communicator over other positions than its own");
   refused([](spoilt_job &s) { s.parameters[0][0].master = no_place; }, "'table' lies outside the arena in position 0");
   refused([](spoilt_job &s) { s.parameters[0][0].at.arena = 1; }, "'table' lies outside the arena in position 0");
   refused([](spoilt_job &s) { s.programs[0].peers.size = 0; }, "a message of no chunk, or to no peer in position 0");

@@ -187,12 +187,13 @@ status check_spanning(const job &j) {
     for (const communicator_entry &row : j.positions[i].runs->communicators) {
       if (row.positions.size == 0)
         continue;
-      bool has_own = false;
-      for (std::int64_t k = 0; k < row.positions.size; ++k) {
-        const std::int32_t member = row.positions[k];
-        if (member < 0 || member >= j.positions.size || (k > 0 && member <= row.positions[k - 1]))
+      const span<std::int32_t> members = row.positions;
+      for (std::int64_t k = 0; k < members.size; ++k)
+        if (!is_index(members[k], j.positions.size) || (k > 0 && members[k] <= members[k - 1]))
           return wrong_tables("a communicator over positions that are none, or in no order");
-        has_own |= member == i;
+      if (std::find(members.begin(), members.end(), i) == members.end())
+        return wrong_tables("a communicator over other positions than its own");
+      for (const std::int32_t member : members) {
         const span<axis> axes = j.positions[member].axes, own = j.positions[i].axes;
         const bool is_of_one_shape = std::equal(axes.begin(), axes.end(), own.begin(), own.end(),
                                                 [](const axis &a, const axis &b) { return a.size == b.size; });
@@ -202,8 +203,6 @@ status check_spanning(const job &j) {
         if (found != 1 || !is_of_one_shape)
           return wrong_tables("communicators over positions that differ between them");
       }
-      if (!has_own)
-        return wrong_tables("a communicator over other positions than its own");
     }
   return ok_status();
 }
