@@ -21,10 +21,10 @@ struct FoundPlan {
 /// it is given, shows the search an older plan before it starts. `precision` is the program's. Fails where no plan of
 /// one stage is found that fits, with an error that says what would.
 ///
-/// A module that is cut into a pipeline is searched as one model on the ranks of a position, as if its chunks were alike:
-/// each position holds an even part of the parameters and their state, and of as many micro-batches as there are
-/// positions what its part leaves for the backward pass. What a position needs indeed shows when a plan is scheduled;
-/// then less memory is tried. Plans that are likely to be no shorter than `mustBeat` seconds are not scheduled.
+/// A module that is cut into a pipeline is searched as one model on the ranks of a position, as if its chunks were
+/// alike: each position holds an even part of the parameters and their state, and of each micro-batch in flight what
+/// its part leaves for the backward pass. What a position needs indeed shows when a plan is scheduled; then less memory
+/// is tried. Plans that are likely to be no shorter than `mustBeat` seconds are not scheduled.
 mlir::FailureOr<FoundPlan> searchPlan(mlir::ModuleOp module, const PlanChoice &choice, llvm::StringRef precision,
                                       Purpose purpose,
                                       llvm::function_ref<mlir::LogicalResult(planner::PlanSearch &)> begin,

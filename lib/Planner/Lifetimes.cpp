@@ -2,13 +2,15 @@
 
 #include "windlass/Dialect/Plan/Transforms/Segments.h"
 
+#include <cmath>
+
 using namespace mlir;
 using namespace windlass;
 using namespace windlass::planner;
 
 static plan::SegmentAttr getSegment(Operation *op) { return op->getAttrOfType<plan::SegmentAttr>(plan::kSegmentAttr); }
 
-Lifetimes::Lifetimes(const Groups &groups, const RecomputeClasses &recompute, int recomputeParts, int64_t inFlight)
+Lifetimes::Lifetimes(const Groups &groups, const RecomputeClasses &recompute, int recomputeParts, double inFlight)
     : groups(groups), recompute(recompute), recomputeParts(recomputeParts), inFlight(inFlight) {
   findRows();
 }
@@ -93,7 +95,7 @@ Lifetimes::Counts Lifetimes::countInRows(const Intervals &intervals) const {
 }
 
 std::vector<LiveRun> Lifetimes::toRuns(Counts counts) const {
-  int64_t ofOthers = (inFlight - 1) * counts.back();
+  auto ofOthers = static_cast<int64_t>(std::ceil((inFlight - 1) * static_cast<double>(counts.back())));
   std::vector<LiveRun> runs;
   for (int32_t begin = 0, end = 0; begin < rows; begin = end) {
     while (end < rows && counts[end] == counts[begin])

@@ -31,7 +31,7 @@ public:
   /// recomputed block makes for its own backward pass live from where that begins. Each row has `recomputeParts` parts
   /// of what it has where all blocks are recomputed, and the rest of what it has where none is: no choice of as many
   /// blocks or fewer takes less. `inFlight`, the number of micro-batches in flight, is at least 1.
-  Lifetimes(const Groups &groups, const RecomputeClasses &recompute, int recomputeParts, int64_t inFlight);
+  Lifetimes(const Groups &groups, const RecomputeClasses &recompute, int recomputeParts, double inFlight);
 
   int32_t getRows() const { return rows; }
   /// Returns when the results `result` of a group's operators live. Returns nothing where other values are views of
@@ -88,7 +88,8 @@ private:
 
   const Groups &groups;
   const RecomputeClasses &recompute;
-  int64_t recomputeParts, inFlight;
+  int64_t recomputeParts;
+  double inFlight;
   int32_t rows = 0;
   llvm::DenseMap<mlir::Operation *, int64_t> positions;
   /// By position, the first row at it or behind it.

@@ -1,5 +1,7 @@
 #include "MeshSearch.h"
 
+#include "windlass/Schedule/NamedSchedules.h"
+
 using namespace mlir;
 using namespace windlass;
 using namespace windlass::planner;
@@ -16,15 +18,40 @@ static constexpr int64_t kRowSlack = 32;
 /// The share 1 / `kQuickShare` of the work is spent before anything is known of other meshes.
 static constexpr int64_t kQuickShare = 20;
 
+/// Returns how many stashes of a whole micro-batch the position that holds the most has room for, where all chunks
+/// leave as much; 1 where the schedule does not suit the micro-batches.
+static double countStashes(plan::PipelineAttr pipeline, int64_t microBatches) {
+  const schedule::NamedSchedule *named = schedule::findNamedSchedule(pipeline.getSchedule().getValue());
+  int64_t positions = pipeline.getPositions(), chunks = pipeline.countChunks();
+  if (!named || chunks % positions != 0)
+    return 1;
+  llvm::Expected<schedule::Pipeline> step = named->make(positions, chunks / positions, microBatches);
+  if (!step) {
+    llvm::consumeError(step.takeError());
+    return 1;
+  }
+  int64_t most = chunks;
+  for (auto [position, its] : llvm::enumerate(step->positions)) {
+    int64_t slots = 0;
+    for (int64_t chunk = 0; chunk < step->placement.countChunks(); ++chunk)
+      if (step->placement.positionOf[chunk] == static_cast<int64_t>(position))
+        slots += its.getSlots(chunk);
+    most = std::max(most, slots);
+  }
+  return static_cast<double>(most) / static_cast<double>(chunks);
+}
+
 RangeSetting planner::makeStepSetting(func::FuncOp function, plan::MeshAttr mesh, const CostModel &costs, int threads) {
   RangeSetting setting;
   if (costs.overlapsCollectives())
     setting.windows = StepWindows::withCollectives();
   auto module = function->getParentOfType<ModuleOp>();
   int64_t microBatches = plan::getMicroBatches(module);
-  if (auto pipeline = module->getAttrOfType<plan::PipelineAttr>(plan::kPipelineAttr))
-    setting.positions = pipeline.getPositions();
   setting.accumulationSteps = std::max<int64_t>(1, microBatches / mesh.sizeOf(plan::AxisRole::replica));
+  if (auto pipeline = module->getAttrOfType<plan::PipelineAttr>(plan::kPipelineAttr)) {
+    setting.positions = pipeline.getPositions();
+    setting.inFlight = countStashes(pipeline, setting.accumulationSteps);
+  }
   setting.threads = threads;
   return setting;
 }

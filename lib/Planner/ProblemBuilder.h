@@ -24,10 +24,11 @@ struct RangeSetting {
   StepWindows windows;
   /// The gradient accumulation steps m: micro-batches that a rank runs one after another.
   int64_t accumulationSteps = 1;
-  /// The number of micro-batches whose stashes a rank holds at one time, at least 1.
-  int64_t inFlight = 1;
+  /// The number of micro-batches whose stashes a rank holds at one time, at least 1. It is no whole number where a rank
+  /// holds stashes of chunks, which are parts of those of a micro-batch.
+  double inFlight = 1;
   /// The positions that share the range, where its chunks are not known apart: each holds this part of what stays from
-  /// step to step. With as many micro-batches in flight, a position holds the stash of a whole one.
+  /// step to step.
   int64_t positions = 1;
   /// The threads that build tables; their number does not change the problem.
   int threads = 1;

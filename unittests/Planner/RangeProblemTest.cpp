@@ -1,4 +1,5 @@
 #include "../../lib/Planner/RangeProblem.h"
+#include "../../lib/Planner/MeshSearch.h"
 
 #include "TestCluster.h"
 
@@ -165,6 +166,26 @@ TEST_F(RangeProblemTest, MicroBatchesInFlightKeepTheirStash) {
   EXPECT_THAT(getGrowth(makeFirst(makeSetting()), makeFirst(makeSetting(3))), Each(2 * first));
   EXPECT_THAT(getGrowth(makeSecond(makeSetting()), makeSecond(makeSetting(3))), Each(2 * second));
   EXPECT_THAT(getGrowth(makeWhole(makeSetting()), makeWhole(makeSetting(3))), Each(2 * (first + second)));
+}
+
+TEST_F(RangeProblemTest, PipelinesHoldTheStashesOfTheirSchedule) {
+  Builder builder(&context);
+  (*module)->setAttr(train::kSettingsAttr,
+                     builder.getDictionaryAttr(builder.getNamedAttr("micro_batches", builder.getI64IntegerAttr(8))));
+  auto getInFlight = [&](StringRef schedule, int64_t positions, int64_t chunks) {
+    SmallVector<StringAttr> begins(positions * chunks - 1, builder.getStringAttr("any"));
+    (*module)->setAttr(plan::kPipelineAttr,
+                       plan::PipelineAttr::get(&context, positions, builder.getStringAttr(schedule), begins));
+    RangeSetting setting = makeStepSetting(microbatch, makeChoice().mesh, devices.costs, /*threads=*/1);
+    EXPECT_EQ(setting.positions, positions);
+    return setting.inFlight;
+  };
+  // The first of S positions has S micro-batches in flight, of each of which it holds a part in S.
+  EXPECT_EQ(getInFlight("1f1b", 4, 1), 1);
+  // All positions hold all 8 micro-batches.
+  EXPECT_EQ(getInFlight("gpipe", 2, 1), 4);
+  // The first chunk of the first position holds 4 micro-batches, its second one 2; each is a part in 4.
+  EXPECT_EQ(getInFlight("interleaved", 2, 2), 1.5);
 }
 
 TEST_F(RangeProblemTest, BudgetsLimitMemory) {
