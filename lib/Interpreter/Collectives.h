@@ -17,9 +17,10 @@ Tensor joinAlong(llvm::ArrayRef<Tensor> tensors, int64_t dim);
 /// Combines tensors element by element, in their order.
 Tensor combineAll(llvm::ArrayRef<Tensor> tensors, train::ReductionKind kind);
 
-/// Combines what the ranks of the positions that `op` spans have, of those that differ on the axes only; `own` is that
-/// of the ranks of position `position`, which has `mesh`. Returns what each rank of the position gets; nothing where
-/// another position has not come to it. Fails with a diagnostic at `op` where the positions do not fit together.
+/// Runs a collective `op` that combines values of several positions, as the position `position`. In each of these
+/// positions, ranks that differ on the axes only combine their values. `mesh` is the mesh of `position`, and `own` has
+/// the values of its ranks. Returns the results of its ranks, or an empty list while another position has not come to
+/// the collective. Fails with a diagnostic at `op` where the positions do not fit together.
 mlir::FailureOr<RankValues> allReduceOverPositions(mlir::Operation *op, plan::MeshAttr mesh, mlir::ArrayAttr axes,
                                                    train::ReductionKind kind, Crossings &crossings, int64_t position,
                                                    const RankValues &own);

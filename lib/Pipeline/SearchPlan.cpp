@@ -99,8 +99,8 @@ public:
     return !isBehind() && getSeconds(candidate, candidate.guessNanoseconds) < best * (1 - 1.0 / kWorthTry);
   }
 
-  /// Returns the seconds of a candidate's step, of which its rows know a cost, where all positions share the work:
-  /// while the first micro-batch fills the pipeline and the last one drains it, they wait.
+  /// Estimates the seconds of a candidate's step from its cost on one position: all positions share the work, and wait
+  /// while the first micro-batch fills the pipeline and the last one drains it.
   double getSeconds(const planner::Candidate &candidate, int64_t nanoseconds) const {
     int64_t microBatches = plan::getMicroBatches(module) / candidate.choice.mesh.sizeOf(plan::AxisRole::replica);
     double fill =

@@ -1,8 +1,5 @@
 #include "SearchStages.h"
 
-#include "windlass/Dialect/Train/IR/TrainFunctions.h"
-#include "windlass/Support/Words.h"
-
 #include <chrono>
 #include <cmath>
 

@@ -20,7 +20,7 @@ struct PlanChoice {
   std::string strategy = "auto";
   /// The pipeline, whose positions share the devices evenly; the strategy plans the ranks of each.
   planner::PipelineChoice pipeline;
-  /// Whether the number of positions is searched too; `pipeline` has one then.
+  /// Whether the search chooses the number of positions too; `pipeline.positions` is then 1.
   bool searchesStages = false;
   /// The pins, which the strategy may not change, PATTERN=VALUE (`Pins.h`).
   std::vector<std::string> pins;

@@ -12,12 +12,13 @@
 namespace windlass {
 
 struct SearchSummary {
-  /// The number of meshes that were tried, with as many stages as the plan has.
+  /// The number of meshes that were tried for the plan's number of stages.
   size_t meshes = 0;
   /// The number of stages of the plan.
   int64_t stages = 1;
-  /// Where the number of stages was searched: each that was tried, with the simulated step of the best plan that was
-  /// scheduled, one of few where these are far behind; nothing where none fits or is worth a trial.
+  /// The numbers of stages that were tried, where the search chose among several. Each has the shortest simulated step
+  /// of the plans that were scheduled with as many stages; it has none where no plan fits or promises to be shorter
+  /// than the best one before. A number that is far behind has few scheduled plans.
   std::vector<std::pair<int64_t, std::optional<double>>> triedStages;
   /// The cost of a step in the search's model, which adds operators up; the duration of a step differs.
   int64_t costNanoseconds = 0;

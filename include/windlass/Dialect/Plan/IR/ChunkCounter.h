@@ -7,7 +7,7 @@
 
 namespace windlass::plan {
 
-/// Returns the id of the operator of the model that an op is, or is a part of; null for one without.
+/// Returns the id of the model's operator that an op is, or that it replaces with others; null where it has none.
 inline mlir::StringAttr getModelId(mlir::Operation &op) {
   auto whole = op.getAttrOfType<mlir::StringAttr>(kSplitOfAttr);
   return whole ? whole : op.getAttrOfType<mlir::StringAttr>(train::kIdAttr);

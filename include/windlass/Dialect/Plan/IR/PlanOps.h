@@ -33,8 +33,8 @@ constexpr char kUnitBytesAttr[] = "plan.unit_bytes";
 constexpr char kPipelineAttr[] = "plan.pipeline";
 /// On an op, between `plan-to-sched` and `sched-cut-chunks`: an IntegerAttr (i64), its chunk.
 constexpr char kChunkAttr[] = "plan.chunk";
-/// On an op of a pipeline that is a part of an operator of the model, of which there is no other op: a StringAttr, the
-/// `train.id` of that operator.
+/// On the ops of a pipeline that together replace an operator of the model: a StringAttr, the `train.id` of the
+/// operator that they replace.
 constexpr char kSplitOfAttr[] = "plan.split_of";
 /// On an op: a StrategyAttr.
 constexpr char kStrategyAttr[] = "plan.strategy";
