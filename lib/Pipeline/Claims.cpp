@@ -180,7 +180,7 @@ LogicalResult ClaimsCheck::checkBound(llvm::StringRef certificate) {
       return failure();
     (*search)->setBesideBytes(
         [&](const plan::StrategyChoice &mesh) { return expectCommunication(mesh, choice.cluster); });
-    meshes = (*search)->getProblems(getSearchedMemory(choice));
+    meshes = (*search)->getProblems(getSearchedMemory(choice), 1);
   }
   if (read->size() != meshes.size())
     return fail("the certificate is of " + std::to_string(read->size()) + " meshes, but " +

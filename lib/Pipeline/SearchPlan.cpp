@@ -303,7 +303,7 @@ FailureOr<FoundPlan> windlass::searchPlan(ModuleOp module, const PlanChoice &cho
   summary.costNanoseconds = *cost;
   summary.stepSeconds = predictStep(*best.schedule.module, costs).seconds;
   if (isBounded && !isPipeline)
-    certify((*plans)->getProblems(getSearchedMemory(choice)), chosen, limits.threads, summary);
+    certify((*plans)->getProblems(getSearchedMemory(choice), 1), chosen, limits.threads, summary);
   else
     summary.certificate = search::printCertificates({});
   summary.searchSeconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

@@ -31,10 +31,21 @@ constexpr Chain kChains[] = {
     {"collectives",
      StepWork::lastReduction | StepWork::trailingReduction | StepWork::reductionBefore | StepWork::gather},
 };
+/// The chains of the micro-batches of a pipeline.
+constexpr Chain kCutChains[] = {
+    {"operators", kOperators | StepWork::squares},
+    {"last reductions", StepWork::forward | StepWork::lastReduction | StepWork::trailingReduction},
+    {"collectives",
+     StepWork::lastReduction | StepWork::trailingReduction | StepWork::reductionBefore | StepWork::gather},
+};
 /// The chains of the update.
 constexpr Chain kUpdateChains[] = {{"update", uint32_t(StepWork::update)},
                                    {"gathers", uint32_t(StepWork::updateGather)}};
-constexpr llvm::ArrayRef<Chain> kWindows[] = {kChains, kUpdateChains};
+constexpr llvm::ArrayRef<Chain> kWindows[] = {kChains, kUpdateChains}, kCutWindows[] = {kCutChains, kUpdateChains};
+
+llvm::ArrayRef<llvm::ArrayRef<Chain>> getWindows(bool isCut) {
+  return isCut ? llvm::ArrayRef(kCutWindows) : llvm::ArrayRef(kWindows);
+}
 
 /// Returns the whole nanoseconds in `count` times `picoseconds`.
 int64_t toWholeCost(int64_t count, int64_t picoseconds) {
@@ -44,11 +55,11 @@ int64_t toWholeCost(int64_t count, int64_t picoseconds) {
 
 } // namespace
 
-StepWindows BoundPrices::makeWindows(bool overlaps) {
+StepWindows BoundPrices::makeWindows(bool overlaps, bool isCut) {
   std::vector<Window> windows;
   if (!overlaps)
     return StepWindows();
-  for (llvm::ArrayRef<Chain> chains : kWindows) {
+  for (llvm::ArrayRef<Chain> chains : getWindows(isCut)) {
     Window &window = windows.emplace_back();
     for (const Chain &chain : chains)
       window.streams.push_back({chain.name});
@@ -57,9 +68,10 @@ StepWindows BoundPrices::makeWindows(bool overlaps) {
 }
 
 BoundPrices::BoundPrices(const Groups &groups, const Labels &labels, Reshards &reshards, const LeastTimes &least,
-                         const std::vector<ParameterCosts> &parameterCosts, bool overlaps, ProblemBuilder &builder)
+                         const std::vector<ParameterCosts> &parameterCosts, bool overlaps, bool isCut,
+                         ProblemBuilder &builder)
     : groups(groups), labels(labels), reshards(reshards), least(least), parameterCosts(parameterCosts),
-      overlaps(overlaps), builder(builder), isTrailing(groups.getParameters().size(), false) {
+      overlaps(overlaps), isCut(isCut), builder(builder), isTrailing(groups.getParameters().size(), false) {
   // A gradient is a result of one operator, so the last maker of a parameter's is its only one.
   for (unsigned group = 0; group < groups.getOperators().size(); ++group)
     for (unsigned result = 0; result < groups.getOperators()[group].front()->getNumResults(); ++result)
@@ -71,7 +83,7 @@ BoundPrices::BoundPrices(const Groups &groups, const Labels &labels, Reshards &r
 std::vector<int32_t> BoundPrices::getStreams(StepWork work) const {
   std::vector<int32_t> streams;
   int32_t stream = 0;
-  for (llvm::ArrayRef<Chain> chains : kWindows)
+  for (llvm::ArrayRef<Chain> chains : getWindows(isCut))
     for (const Chain &chain : chains) {
       if (chain.works & static_cast<uint32_t>(work))
         streams.push_back(stream);
@@ -156,7 +168,7 @@ void BoundPrices::addReshards(int32_t from, int32_t to, const ReshardSite &site,
   };
   // Readers that want the same layout share a reshard, so that of the first reader is the only one that counts.
   bool isCounted =
-      site.result &&
+      !isCut && site.result &&
       (site.kind == ReshardSite::Kind::made ||
        (site.kind == ReshardSite::Kind::used && least.readsFirst(site.result->first, site.result->second, site.use)));
   bool isSerial = isCounted && !overlaps;

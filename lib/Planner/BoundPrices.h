@@ -44,15 +44,24 @@ enum class StepWork : uint32_t {
 /// The compute stream sums up the squares of all gradients before it updates the first weight, so the update comes on
 /// top of the longest of these, and takes as long as the optimizer or the gathers of the updated weights. CPU ranks do
 /// one thing at a time, so all work adds up.
+///
+/// A pipeline whose S positions share the model takes at least 1 / S of the sum over all positions of what each of them
+/// takes at least. What holds for every cut and every order of micro-batches is summed up:
+/// - The compute stream of a position runs its operators, one after the other.
+/// - A reduction of a gradient begins behind the last backward pass of its chunk, which waits for the loss: all forward
+///   passes of the position have run then.
+/// - One communicator of a position carries all collectives of its parameters and gradients, one after the other.
+/// - The update comes on top on each position as above.
+/// Reshards do not count: a cut may stand between the maker and the reader, and then the stream does other work.
 class BoundPrices : public RangePrices {
 public:
-  /// `overlaps` says whether collectives run at the same time as operators. Refers to its arguments, which outlive this
-  /// object.
+  /// `overlaps` says whether collectives run at the same time as operators, `isCut` whether the sums are of a pipeline.
+  /// Refers to its arguments, which outlive this object.
   BoundPrices(const Groups &groups, const Labels &labels, Reshards &reshards, const LeastTimes &least,
-              const std::vector<ParameterCosts> &parameterCosts, bool overlaps, ProblemBuilder &builder);
+              const std::vector<ParameterCosts> &parameterCosts, bool overlaps, bool isCut, ProblemBuilder &builder);
 
   /// Returns the windows that a problem with these prices has; none where all work adds up.
-  static StepWindows makeWindows(bool overlaps);
+  static StepWindows makeWindows(bool overlaps, bool isCut);
 
   void addOperators(int32_t node, unsigned group, int64_t recomputed) override;
   std::vector<int64_t> getRecomputeTimes(unsigned group) const override { return least.getRecomputed(group); }
@@ -77,7 +86,7 @@ private:
   Reshards &reshards;
   const LeastTimes &least;
   const std::vector<ParameterCosts> &parameterCosts;
-  bool overlaps;
+  bool overlaps, isCut;
   ProblemBuilder &builder;
   /// The parameter groups all of whose gradients trailing operators make.
   std::vector<bool> isTrailing;

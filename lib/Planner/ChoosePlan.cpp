@@ -131,10 +131,10 @@ void PlanSearch::setBesideBytes(llvm::function_ref<int64_t(const plan::StrategyC
     mesh->setBesideBytes(expect(mesh->getChoice()));
 }
 
-std::vector<SearchedMesh> PlanSearch::getProblems(int64_t memoryBytes) const {
+std::vector<SearchedMesh> PlanSearch::getProblems(int64_t memoryBytes, int64_t stages) const {
   std::vector<SearchedMesh> problems;
   for (const std::unique_ptr<MeshSearch> &mesh : meshes)
-    problems.push_back({mesh->getChoice(), mesh->buildBound(memoryBytes)});
+    problems.push_back({mesh->getChoice(), stages, mesh->buildBound(memoryBytes, stages)});
   return problems;
 }
 
@@ -286,7 +286,8 @@ std::optional<int64_t> PlanSearch::evaluate(ModuleOp planned, const plan::Strate
 
 std::optional<int64_t> PlanSearch::evaluateLeast(ModuleOp planned, const plan::StrategyChoice &choice) const {
   MeshSearch *mesh = findMesh(choice);
-  return mesh ? evaluateLeastOn(mesh->getBuilder(), *groups, choice, Counterparts(module, planned)) : std::nullopt;
+  return mesh ? evaluateLeastOn(mesh->getBuilder(), *groups, choice, Counterparts(module, planned), /*stages=*/1)
+              : std::nullopt;
 }
 
 std::optional<int64_t> planner::evaluatePlan(ModuleOp module, const plan::StrategyChoice &choice,

@@ -114,14 +114,18 @@ struct Traffic {
   bool hasCommand = true;
 };
 
-Traffic getMapTraffic(Operation *op) {
+using Copied = llvm::DenseSet<Operation *>;
+
+/// `copied` are the operators that run once more in each chunk that needs them.
+Traffic getMapTraffic(Operation *op, const Copied &copied) {
   Traffic traffic;
   traffic.hasCommand = false;
   llvm::SmallVector<Value, 4> seen;
   for (OpOperand &operand : op->getOpOperands()) {
     Value root = findRoot(operand.get());
+    Operation *maker = root.getDefiningOp();
     bool isInMemory = isMadeByKernel(operand.get()) ||
-                      (root.getDefiningOp() && isMap(root.getDefiningOp()) && isBehindKernelOf(op, root));
+                      (maker && isMap(maker) && !copied.contains(maker) && isBehindKernelOf(op, root));
     if (llvm::is_contained(seen, root) || !isInMemory || !isFirstMap(op, operand.get()))
       continue;
     seen.push_back(root);
@@ -133,11 +137,11 @@ Traffic getMapTraffic(Operation *op) {
 }
 
 /// Returns the traffic of an operator; nothing for one that may cost nothing.
-std::optional<Traffic> getTraffic(Operation *op) {
+std::optional<Traffic> getTraffic(Operation *op, const Copied &copied) {
   if (isPassive(op))
     return std::nullopt;
   if (isMap(op))
-    return getMapTraffic(op);
+    return getMapTraffic(op, copied);
   if (isNorm(op)) {
     Traffic traffic;
     if (isMadeByKernel(op->getOperand(0)))
@@ -183,20 +187,40 @@ bool isArithmetic(Operation *op) { return llvm::isa<train::MatmulOp, train::Atte
 
 } // namespace
 
-LeastTimes::LeastTimes(const Groups &groups, const Labels &labels, const CostModel &costs, plan::MeshAttr mesh)
-    : groups(groups), labels(labels), mesh(mesh), times(groups.getOperators().size()),
+LeastTimes::LeastTimes(const Groups &groups, const Labels &labels, const CostModel &costs, plan::MeshAttr mesh,
+                       bool isCut)
+    : groups(groups), labels(labels), mesh(mesh), isCut(isCut), times(groups.getOperators().size()),
       recomputed(groups.getOperators().size()) {
+  if (isCut)
+    findCopied();
+  findWeightGradients();
   for (unsigned group = 0; group < groups.getOperators().size(); ++group)
     addTimes(group, costs);
-  findWeightGradients();
   findPositions();
 }
 
+void LeastTimes::findCopied() {
+  llvm::DenseSet<StringAttr> trained;
+  for (const ParameterGroup &group : groups.getParameters())
+    for (train::ParameterOp parameter : group.parameters)
+      if (parameter.getTrainable())
+        trained.insert(parameter.getSymNameAttr());
+  auto isCopied = [&](Value operand) {
+    Operation *maker = operand.getDefiningOp();
+    return !maker || copied.contains(maker);
+  };
+  for (Operation &op : groups.getFunction().front()) {
+    auto read = llvm::dyn_cast<train::ReadOp>(op);
+    if (read ? !trained.contains(read.getParameterAttr().getAttr()) : llvm::all_of(op.getOperands(), isCopied))
+      copied.insert(&op);
+  }
+}
+
 /// Returns the traffic that all members of a group have; nothing where one may cost nothing.
-static std::optional<Traffic> getCommonTraffic(const OperatorGroup &group) {
-  std::optional<Traffic> common = getTraffic(group.front());
+static std::optional<Traffic> getCommonTraffic(const OperatorGroup &group, const Copied &copied) {
+  std::optional<Traffic> common = getTraffic(group.front(), copied);
   for (Operation *op : llvm::drop_begin(group.ops)) {
-    std::optional<Traffic> own = getTraffic(op);
+    std::optional<Traffic> own = getTraffic(op, copied);
     if (!common || !own)
       return std::nullopt;
     llvm::erase_if(common->operands, [&](unsigned each) { return !llvm::is_contained(own->operands, each); });
@@ -216,7 +240,9 @@ static bool splitsInner(Operation *op, const OperatorLabel &label) {
 void LeastTimes::addTimes(unsigned group, const CostModel &costs) {
   const OperatorGroup &its = groups.getOperators()[group];
   Operation *op = its.front();
-  std::optional<Traffic> traffic = getCommonTraffic(its);
+  std::optional<Traffic> traffic = getCommonTraffic(its, copied);
+  if (isCut && isForWeights[group] && llvm::isa<train::AccumulateOp>(op))
+    traffic.reset();
   for (const OperatorLabel &label : labels.ofOperator(group)) {
     int64_t least = 0;
     bool isSplit = splitsInner(op, label);

@@ -16,10 +16,14 @@ namespace windlass::planner {
 /// A norm may compute the sum that it reads, and its gradient may add to the gradient that it makes, so these values
 /// are not read again there. Losses are computed with their gradients. Operators whose inner reduction is split become
 /// several, of which only what they read and write for certain counts.
+///
+/// Where the model is cut into chunks, wherever the cuts are, each chunk computes for itself what follows from inputs
+/// alone, and each position adds up its own part of the gradient of a weight that several positions read. So neither
+/// the reading of such values by element-wise functions nor the sums of gradients count then.
 class LeastTimes {
 public:
-  /// Refers to `groups` and `labels`, which outlive this object.
-  LeastTimes(const Groups &groups, const Labels &labels, const CostModel &costs, plan::MeshAttr mesh);
+  /// `isCut` says whether the model is cut into chunks. Refers to `groups` and `labels`, which outlive this object.
+  LeastTimes(const Groups &groups, const Labels &labels, const CostModel &costs, plan::MeshAttr mesh, bool isCut);
 
   /// Returns the picoseconds of an operator of the group, by label.
   const std::vector<int64_t> &get(unsigned group) const { return times[group]; }
@@ -39,6 +43,8 @@ public:
 private:
   /// Adds an operator's times by label.
   void addTimes(unsigned group, const CostModel &costs);
+  /// Finds the operators that each chunk may compute for itself: those that read no trained weight, directly or not.
+  void findCopied();
   void findWeightGradients();
   void findPositions();
   /// Returns the first operator that reads a value, directly or through a stash; null where none does.
@@ -47,6 +53,9 @@ private:
   const Groups &groups;
   const Labels &labels;
   plan::MeshAttr mesh;
+  bool isCut;
+  /// Empty where the model is not cut.
+  llvm::DenseSet<mlir::Operation *> copied;
   std::vector<std::vector<int64_t>> times, recomputed;
   std::vector<bool> isForWeights, isBehindBlocks;
   /// The position of each operator in the function, and the number of operators that count, and of those that count and

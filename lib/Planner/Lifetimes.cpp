@@ -15,6 +15,12 @@ Lifetimes::Lifetimes(const Groups &groups, const RecomputeClasses &recompute, in
   findRows();
 }
 
+Lifetimes Lifetimes::ofStash(const Groups &groups, const RecomputeClasses &recompute) {
+  Lifetimes lifetimes(groups, recompute, /*recomputeParts=*/0, /*inFlight=*/1);
+  lifetimes.hasStashOnly = true;
+  return lifetimes;
+}
+
 bool Lifetimes::isOutside(Operation *op) const {
   return llvm::isa<train::TrainOpInterface>(op) && !groups.getRange().contains(op);
 }
@@ -95,6 +101,8 @@ Lifetimes::Counts Lifetimes::countInRows(const Intervals &intervals) const {
 }
 
 std::vector<LiveRun> Lifetimes::toRuns(Counts counts) const {
+  if (hasStashOnly)
+    return counts.back() > 0 ? std::vector<LiveRun>{{0, 1, counts.back()}} : std::vector<LiveRun>();
   auto ofOthers = static_cast<int64_t>(std::ceil((inFlight - 1) * static_cast<double>(counts.back())));
   std::vector<LiveRun> runs;
   for (int32_t begin = 0, end = 0; begin < rows; begin = end) {

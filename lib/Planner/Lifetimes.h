@@ -32,8 +32,11 @@ public:
   /// of what it has where all blocks are recomputed, and the rest of what it has where none is: no choice of as many
   /// blocks or fewer takes less. `inFlight`, the number of micro-batches in flight, is at least 1.
   Lifetimes(const Groups &groups, const RecomputeClasses &recompute, int recomputeParts, double inFlight);
+  /// Makes lifetimes with a single row, which nothing is recomputed in: the moment at which the forward pass of a
+  /// micro-batch has ended and its backward pass has not begun. The row counts the micro-batch's stash and no more.
+  static Lifetimes ofStash(const Groups &groups, const RecomputeClasses &recompute);
 
-  int32_t getRows() const { return rows; }
+  int32_t getRows() const { return hasStashOnly ? 1 : rows; }
   /// Returns when the results `result` of a group's operators live. Returns nothing where other values are views of
   /// them or they are views themselves: the viewed value counts then.
   std::vector<LiveRun> getRuns(unsigned group, unsigned result) const;
@@ -47,7 +50,7 @@ public:
   std::vector<std::vector<LiveRun>> getRunsByLabel(unsigned group, unsigned result) const;
   std::vector<std::vector<LiveRun>> getBorderRunsByLabel(mlir::Value value) const;
   /// Returns when a gathered copy of a parameter lives: from the first to the last operator that reads a member in the
-  /// forward pass, and likewise in the backward pass.
+  /// forward pass, and likewise in the backward pass. It is not in the row of the stash.
   std::vector<LiveRun> getReadRuns(unsigned group) const;
 
 private:
@@ -90,6 +93,8 @@ private:
   const RecomputeClasses &recompute;
   int64_t recomputeParts;
   double inFlight;
+  /// Whether there is no row but that of the stash.
+  bool hasStashOnly = false;
   int32_t rows = 0;
   llvm::DenseMap<mlir::Operation *, int64_t> positions;
   /// By position, the first row at it or behind it.

@@ -119,8 +119,9 @@ static void followLinks(const search::Problem &problem, search::Solution &soluti
 }
 
 std::optional<int64_t> planner::evaluateLeastOn(RangeProblem &problem, const Groups &groups,
-                                                const plan::StrategyChoice &choice, const Counterparts &planned) {
-  search::Problem built = problem.buildBoundWithRecompute(countChosenRecompute(groups, planned));
+                                                const plan::StrategyChoice &choice, const Counterparts &planned,
+                                                int64_t stages) {
+  search::Problem built = problem.buildBoundWithRecompute(countChosenRecompute(groups, planned), stages);
   std::optional<search::Solution> solution = encodeAlike(problem, groups, choice, planned);
   if (!solution)
     return std::nullopt;
@@ -165,9 +166,11 @@ const search::Problem &MeshSearch::getProblem(int parts, int64_t memoryBytes) {
   return problems[parts];
 }
 
-search::Problem MeshSearch::buildBound(int64_t memoryBytes) {
-  search::Problem problem = builder.buildBound();
-  int64_t bytes = std::max<int64_t>(memoryBytes - besideBytes, 0);
+search::Problem MeshSearch::buildBound(int64_t memoryBytes, int64_t stages) {
+  search::Problem problem = builder.buildBound(stages);
+  // The communicators of a pipeline depend on its cut, so the bound expects none.
+  int64_t bytes = std::max<int64_t>(stages > 1 ? memoryBytes : memoryBytes - besideBytes, 0);
+  bytes = std::min(bytes, search::kUnlimitedBytes / stages) * stages;
   llvm::fill(problem.capacity, bytes + bytes / kRowSlack);
   return problem;
 }

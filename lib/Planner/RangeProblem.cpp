@@ -77,19 +77,28 @@ search::Problem RangeProblem::build(const Lifetimes &lifetimes, const RecomputeC
       .build(lifetimes, counts, /*choosesRecompute=*/false);
 }
 
-search::Problem RangeProblem::buildBound() { return buildBound(recompute.count(0), /*choosesRecompute=*/true); }
-
-search::Problem RangeProblem::buildBoundWithRecompute(const RecomputeCounts &counts) {
-  return buildBound(counts, /*choosesRecompute=*/false);
+search::Problem RangeProblem::buildBound(int64_t stages) {
+  return buildBound(recompute.count(0), /*choosesRecompute=*/true, stages);
 }
 
-search::Problem RangeProblem::buildBound(const RecomputeCounts &counts, bool choosesRecompute) {
-  bool overlaps = costs.overlapsCollectives();
+search::Problem RangeProblem::buildBoundWithRecompute(const RecomputeCounts &counts, int64_t stages) {
+  return buildBound(counts, /*choosesRecompute=*/false, stages);
+}
+
+search::Problem RangeProblem::buildBound(const RecomputeCounts &counts, bool choosesRecompute, int64_t stages) {
+  bool overlaps = costs.overlapsCollectives(), isCut = stages > 1;
   RangeSetting setting = builder.getSetting();
-  setting.windows = BoundPrices::makeWindows(overlaps);
+  setting.windows = BoundPrices::makeWindows(overlaps, isCut);
+  if (isCut) {
+    // The positions together hold everything once.
+    setting.positions = 1;
+    setting.inFlight = 1;
+  }
   ProblemBuilder own(setting, reshards);
-  LeastTimes least(groups, labels, costs, base.mesh);
-  BoundPrices prices(groups, labels, reshards, least, parameterCosts, overlaps, own);
+  LeastTimes least(groups, labels, costs, base.mesh, isCut);
+  BoundPrices prices(groups, labels, reshards, least, parameterCosts, overlaps, isCut, own);
+  Lifetimes lifetimes =
+      isCut ? Lifetimes::ofStash(groups, recompute) : Lifetimes(groups, recompute, 0, setting.inFlight);
   return RangeAssembly(groups, recompute, base, labels, parameterCosts, own, prices, nodes)
-      .build(Lifetimes(groups, recompute, 0, setting.inFlight), counts, choosesRecompute);
+      .build(lifetimes, counts, choosesRecompute);
 }

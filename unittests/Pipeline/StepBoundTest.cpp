@@ -12,6 +12,7 @@
 #include "gtest/gtest.h"
 
 #include <random>
+#include <set>
 
 using namespace mlir;
 using namespace windlass;
@@ -23,11 +24,15 @@ namespace {
 struct BoundCase {
   std::string model, cluster, precision;
   bool clips = false, hasLaunches = true;
+  planner::PipelineChoice pipeline = {};
 };
 
 void PrintTo(const BoundCase &its, std::ostream *out) {
   *out << its.model << " on " << its.cluster << " in " << its.precision << (its.clips ? ", clipped" : "")
        << (its.hasLaunches ? "" : ", without launches");
+  if (!its.pipeline.hasOnePosition())
+    *out << ", " << its.pipeline.positions << " stages by " << its.pipeline.schedule << "="
+         << its.pipeline.chunksPerPosition;
 }
 
 /// The number of plans that are drawn for each case; a longer run takes it from the environment.
@@ -62,8 +67,10 @@ protected:
     microbatch = train::getMicrobatchFunction(module);
     groups = std::make_unique<planner::Groups>(planner::OperatorRange(microbatch), plan::Pins());
     recompute = std::make_unique<planner::RecomputeClasses>(*groups);
-    for (int64_t model = 1; model <= cluster.getDevices(); model *= 2)
-      if (int64_t replicas = cluster.getDevices() / model; settings.microBatches % replicas == 0) {
+    stages = GetParam().pipeline.positions;
+    int64_t ranks = cluster.getDevices() / stages;
+    for (int64_t model = 1; model <= ranks; model *= 2)
+      if (int64_t replicas = ranks / model; settings.microBatches % replicas == 0) {
         plan::StrategyChoice choice;
         choice.mesh = plan::makeMesh(&context, replicas, 1, model);
         meshes.push_back(std::make_unique<planner::MeshSearch>(choice, *groups, *recompute, *costs, 1));
@@ -85,6 +92,34 @@ protected:
     return mesh.getBuilder().decode(result.solution);
   }
 
+  /// Cuts a copy of the module into the chunks of the case: as plans are cut, or at random operators.
+  void cut(ModuleOp copy, bool isRandom) {
+    const planner::PipelineChoice &pipeline = GetParam().pipeline;
+    if (!isRandom) {
+      ASSERT_TRUE(succeeded(planner::cutModel(copy, pipeline, cluster.getDevices() / stages, *costs)));
+      return;
+    }
+    SmallVector<StringAttr> ids;
+    for (Operation &op : train::getMicrobatchFunction(copy).front())
+      if (auto id = op.getAttrOfType<StringAttr>(train::kIdAttr);
+          id && llvm::isa<train::TrainOpInterface>(op) && !op.hasAttr(train::kForwardAttr))
+        ids.push_back(id);
+    std::set<size_t> places;
+    for (auto chunks = static_cast<size_t>(stages * pipeline.chunksPerPosition); places.size() + 1 < chunks;)
+      places.insert(1 + random() % (ids.size() - 1));
+    SmallVector<StringAttr> begins;
+    for (size_t place : places)
+      begins.push_back(ids[place]);
+    copy->setAttr(plan::kPipelineAttr,
+                  plan::PipelineAttr::get(&context, stages, StringAttr::get(&context, pipeline.schedule), begins));
+  }
+
+  /// Schedules a plan; returns false where its cut is none that programs can run.
+  bool schedule(ModuleOp planned, Schedule &schedule) {
+    ScopedDiagnosticHandler silent(&context, [&](Diagnostic &) { return success(stages > 1); });
+    return succeeded(makeSchedule(planned, cluster, 1, Code::strategy, Purpose::trial, schedule));
+  }
+
   std::mt19937_64 random{7};
   DialectRegistry registry;
   MLIRContext context{MLIRContext::Threading::DISABLED};
@@ -93,6 +128,7 @@ protected:
   ModuleOp module;
   func::FuncOp microbatch;
   Cluster cluster;
+  int64_t stages = 1;
   Profile profile;
   std::unique_ptr<CostModel> costs;
   std::unique_ptr<planner::Groups> groups;
@@ -104,7 +140,8 @@ TEST_P(StepBoundTest, NoPlanIsSimulatedBelowItsLeastTimeOrTheBound) {
   ASSERT_NO_FATAL_FAILURE(prepare());
   std::vector<int64_t> bounds;
   for (auto &mesh : meshes)
-    bounds.push_back(search::certify(mesh->buildBound(search::kUnlimitedBytes), search::kForbidden, 2'000'000).bound);
+    bounds.push_back(
+        search::certify(mesh->buildBound(search::kUnlimitedBytes, stages), search::kForbidden, 2'000'000).bound);
   double tightest = 0;
   int plans = 0;
   for (int i = 0; i < getDraws(); ++i)
@@ -112,6 +149,9 @@ TEST_P(StepBoundTest, NoPlanIsSimulatedBelowItsLeastTimeOrTheBound) {
       planner::MeshSearch &mesh = *meshes[k];
       plan::StrategyChoice choice = draw(mesh);
       OwningOpRef<ModuleOp> planned(module.clone());
+      bool hasRandomCut = stages > 1 && i % 3 != 0;
+      if (stages > 1)
+        ASSERT_NO_FATAL_FAILURE(cut(*planned, hasRandomCut));
       planner::Counterparts counterparts(module, *planned);
       int64_t bucket = plan::kLeastBucketBytes << (random() % 6);
       ASSERT_TRUE(succeeded(plan::applyStrategy(*planned, counterparts.translate(choice), bucket)));
@@ -119,10 +159,14 @@ TEST_P(StepBoundTest, NoPlanIsSimulatedBelowItsLeastTimeOrTheBound) {
       steps.apply(*planned, random() % 3 == 0 ? random() % (steps.size() + 1) : 0);
       if (random() % 2 == 0)
         planned.get()->removeAttr(plan::kPrefetchBytesAttr);
-      std::optional<int64_t> least = planner::evaluateLeastOn(mesh.getBuilder(), *groups, choice, counterparts);
-      Schedule schedule;
-      ASSERT_TRUE(succeeded(makeSchedule(*planned, cluster, 1, Code::strategy, Purpose::trial, schedule)));
-      double step = predictStep(*schedule.module, *costs).seconds * 1e9;
+      std::optional<int64_t> least = planner::evaluateLeastOn(mesh.getBuilder(), *groups, choice, counterparts, stages);
+      Schedule its;
+      if (bool isScheduled = schedule(*planned, its); !isScheduled) {
+        ASSERT_TRUE(hasRandomCut) << "mesh " << k << ", draw " << i;
+        continue;
+      }
+      // Bounds are of all positions together.
+      double step = predictStep(*its.module, *costs).seconds * 1e9 * static_cast<double>(stages);
       ASSERT_GT(step, 0);
       EXPECT_LE(static_cast<double>(bounds[k]), step) << "mesh " << k << ", draw " << i;
       if (!least)
@@ -135,6 +179,18 @@ TEST_P(StepBoundTest, NoPlanIsSimulatedBelowItsLeastTimeOrTheBound) {
   EXPECT_GT(plans, 0);
   RecordProperty("plans", plans);
   RecordProperty("percent", static_cast<int>(100 * tightest));
+}
+
+std::string nameOf(const testing::TestParamInfo<BoundCase> &info) {
+  const planner::PipelineChoice &pipeline = info.param.pipeline;
+  std::string name =
+      info.param.model + "_" + info.param.cluster + "_" + info.param.precision +
+      (info.param.hasLaunches ? "" : "_bytes") +
+      (pipeline.hasOnePosition() ? "" : "_" + std::to_string(pipeline.positions) + "_" + pipeline.schedule);
+  for (char &each : name)
+    if (!isalnum(each))
+      each = '_';
+  return name;
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -153,13 +209,25 @@ INSTANTIATE_TEST_SUITE_P(
                     BoundCase{"mixtral-tiny", "h100:1x2", "bf16", false, false},
                     BoundCase{"moe-tiny", "h100:1x2", "f16", false, false},
                     BoundCase{"gpt2-tiny-dropout", "h100:1x2", "bf16", false, false}),
-    [](const auto &info) {
-      std::string name = info.param.model + "_" + info.param.cluster + "_" + info.param.precision +
-                         (info.param.hasLaunches ? "" : "_bytes");
-      for (char &each : name)
-        if (!isalnum(each))
-          each = '_';
-      return name;
-    });
+    nameOf);
+
+INSTANTIATE_TEST_SUITE_P(
+    Pipelines, StepBoundTest,
+    testing::Values(BoundCase{"gpt2-tiny", "h100:2x2", "bf16", false, true, {2, "1f1b", 1}},
+                    BoundCase{"gpt2-tiny", "cpu:4", "f32", false, true, {2, "gpipe", 1}},
+                    BoundCase{"gpt2-tiny", "h100:1x8", "bf16", true, false, {2, "interleaved", 2}},
+                    BoundCase{"llama-tiny", "a100-40g:1x4", "bf16", true, true, {2, "1f1b", 1}},
+                    BoundCase{"llama-tiny", "h100:4x2", "f32", false, false, {4, "1f1b", 1}},
+                    BoundCase{"llama-tiny", "h100:8x1", "f32", false, true, {2, "interleaved", 2}},
+                    BoundCase{"bert-tiny", "h100:1x4", "bf16", false, false, {2, "1f1b", 1}},
+                    BoundCase{"bert-tiny", "cpu:4", "f32", true, true, {2, "interleaved", 2}},
+                    BoundCase{"opt-tiny", "l4:2x2", "f16", false, true, {2, "gpipe", 1}},
+                    BoundCase{"opt-tiny", "h100:1x8", "f32", false, false, {4, "gpipe", 1}},
+                    BoundCase{"vit-tiny", "h200:1x4", "f32", false, false, {2, "1f1b", 1}},
+                    BoundCase{"moe-tiny", "h100:2x2", "bf16", false, true, {2, "1f1b", 1}},
+                    BoundCase{"mixtral-tiny", "h100:1x4", "bf16", false, false, {2, "1f1b", 1}},
+                    BoundCase{"mlp", "h100:1x8", "f32", false, true, {2, "1f1b", 1}},
+                    BoundCase{"gpt2-tiny-dropout", "h100:1x4", "bf16", false, false, {2, "gpipe", 1}}),
+    nameOf);
 
 } // namespace

@@ -50,9 +50,12 @@ struct NamedCost {
   int64_t excessBytes = 0;
 };
 
-/// A mesh, and the problem of labels that choosing a plan on it is.
+/// A mesh, and the problem whose bound holds for all plans on it.
 struct SearchedMesh {
   plan::StrategyChoice choice;
+  /// The number of stages, each of them on the mesh. The problem bounds the sum over the positions: no step is shorter
+  /// than its bound divided by `stages`.
+  int64_t stages = 1;
   search::Problem problem;
 };
 

@@ -58,8 +58,10 @@ public:
   size_t countMeshes() const { return meshes.size(); }
 
   /// Returns the problems that bound the simulated steps of all plans within a rank's memory from below, whatever they
-  /// recompute.
-  std::vector<SearchedMesh> getProblems(int64_t memoryBytes) const;
+  /// recompute. With `stages` S > 1, the problems bound S times the steps of all pipelines of S stages whose positions
+  /// have these meshes, wherever the model is cut and whatever the schedule is; it does not matter whether the module
+  /// is cut.
+  std::vector<SearchedMesh> getProblems(int64_t memoryBytes, int64_t stages) const;
 
   /// Returns the problem of the mesh of `choice`, which is searched, with `recomputeParts` of `kRecomputeParts` of the
   /// blocks recomputed.
@@ -68,8 +70,8 @@ public:
   /// Evaluates `planned`, a copy of the module at L3 after `choice`, as `evaluatePlan` does, in less time.
   std::optional<int64_t> evaluate(mlir::ModuleOp planned, const plan::StrategyChoice &choice) const;
 
-  /// Returns the nanoseconds that a step of `planned` takes at least, by the problem whose bound is claimed; nothing
-  /// where `evaluate` returns nothing.
+  /// Returns the nanoseconds that a step of `planned`, which is not cut, takes at least, by the problem whose bound is
+  /// claimed; nothing where `evaluate` returns nothing.
   std::optional<int64_t> evaluateLeast(mlir::ModuleOp planned, const plan::StrategyChoice &choice) const;
 
 private:
