@@ -98,12 +98,6 @@ static int checkRatio(Console &console, const std::optional<SearchSummary> &sear
     return kDone;
   std::string is = llvm::formatv("but --max-ratio is {0:f4}; give a ", *most);
   std::optional<double> ratio = search->getStepOverBound();
-  if (search->stages > 1)
-    return console.fail(
-        Code::ratio, llvm::formatv("a pipeline's step has no lower bound, but --max-ratio is {0:f4}; give --stages 1 "
-                                   "or no --max-ratio",
-                                   *most)
-                         .str());
   if (!ratio)
     return console.fail(Code::ratio, "the step has no lower bound, " + is + "higher --memory-limit");
   if (*ratio <= *most)

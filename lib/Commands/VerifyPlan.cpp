@@ -42,6 +42,10 @@ int windlass::verifyPlan(Console &console, const std::string &model, const std::
     json.object([&] {
       json.attribute("arena_bytes", claims.arenaBytes);
       json.attribute("bound_nanoseconds", claims.boundNanoseconds);
+      json.attributeArray("bound_stages", [&] {
+        for (int64_t stages : claims.boundNanoseconds ? claims.boundStages : std::vector<int64_t>())
+          json.value(stages);
+      });
       json.attribute("cost_nanoseconds", claims.costNanoseconds);
       json.attribute("peak_bytes", claims.peakBytes);
       json.attribute("verified", true);
@@ -54,8 +58,8 @@ int windlass::verifyPlan(Console &console, const std::string &model, const std::
         << llvm::formatv("cost       {0} ns by the search's model\n", claims.costNanoseconds)
         << (claims.boundNanoseconds
                 ? llvm::formatv(
-                      "bound      {0} ns, a lower bound of the steps of all searched plans, proven in integers\n",
-                      *claims.boundNanoseconds)
+                      "bound      {0} ns, a lower bound of the steps of all searched plans {1}, proven in integers\n",
+                      *claims.boundNanoseconds, describeBoundStages(claims.boundStages))
                       .str()
                 : "bound      none claimed\n")
         << llvm::formatv("memory     {0} bytes per device, of which at most {1} live at one time\n", claims.arenaBytes,

@@ -4,6 +4,7 @@
 #include "windlass/Dialect/Sched/IR/Place.h"
 #include "windlass/Explain/PlanTable.h"
 #include "windlass/Explain/PredictionText.h"
+#include "windlass/Pipeline/Claims.h"
 #include "windlass/Support/Printable.h"
 #include "windlass/Support/TensorBytes.h"
 #include "windlass/Support/Words.h"
@@ -171,13 +172,11 @@ std::string searchText(const SearchSummary &search, int64_t limit) {
     if (stages != search.stages)
       text += countOf(stages, "stage") +
               (seconds ? " take " + secondsText(*seconds) + " or less" : " take longer or do not fit") + "; ";
-  if (search.stages > 1)
-    return text + "a pipeline's step has no lower bound\n";
   if (!search.boundNanoseconds)
     return text + "no lower bound of the step: no plan that the model's rows of memory admit fits into " +
            mebibytes(limit) + "\n";
   std::optional<double> ratio = search.getStepOverBound();
-  StringRef of = search.triedStages.empty() ? "" : " over plans of one stage";
+  std::string of = search.hasStages() ? " over plans " + describeBoundStages(search.boundStages) : "";
   return text + (ratio ? llvm::formatv("the step is {0:f3} times its lower bound{1}\n", *ratio, of).str()
                        : "the lower bound of the step is 0\n");
 }
@@ -189,7 +188,8 @@ std::string modelText(const SearchSummary &search) {
                      " by the search's model, which adds up operators one by one and is no time of a step\n";
   if (search.boundNanoseconds)
     text += "bound      " + secondsText(*search.boundNanoseconds / 1e9) +
-            ", a lower bound of the steps of all searched plans\n" +
+            ", a lower bound of the steps of all searched plans" +
+            (search.hasStages() ? " " + describeBoundStages(search.boundStages) : "") + "\n" +
             "price      another GiB per device lowers that bound by " + secondsText(search.nanosecondsPerGib / 1e9) +
             " at most\n";
   return text + namedText(search);
@@ -337,6 +337,10 @@ static void writeSearch(llvm::json::OStream &json, const SearchSummary *found) {
   bool isBounded = found && found->boundNanoseconds;
   json.attribute("cost_seconds", found ? Optional(found->costNanoseconds / 1e9) : Optional());
   json.attribute("bound_seconds", isBounded ? Optional(*found->boundNanoseconds / 1e9) : Optional());
+  json.attributeArray("bound_stages", [&] {
+    for (int64_t stages : isBounded ? found->boundStages : std::vector<int64_t>())
+      json.value(stages);
+  });
   json.attribute("step_over_bound", found ? found->getStepOverBound() : Optional());
   json.attribute("seconds_per_gib", isBounded ? Optional(found->nanosecondsPerGib / 1e9) : Optional());
   json.attribute("search_seconds", found ? Optional(found->searchSeconds) : Optional());

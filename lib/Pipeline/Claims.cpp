@@ -5,6 +5,7 @@
 #include "windlass/Search/Certificate.h"
 #include "windlass/Support/Printable.h"
 #include "windlass/Support/RunTasks.h"
+#include "windlass/Support/Words.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Path.h"
@@ -12,6 +13,7 @@
 
 #include <cmath>
 #include <numeric>
+#include <set>
 
 using namespace mlir;
 using namespace windlass;
@@ -28,9 +30,22 @@ static std::string hashOfProfile(const PlanChoice &choice) {
   return choice.profile ? hash(writeProfile(*choice.profile)) : "";
 }
 
-static std::vector<int64_t> getMeshName(const plan::StrategyChoice &mesh) {
-  auto sizes = planner::getSizes(mesh.mesh);
-  return {sizes.begin(), sizes.end()};
+/// Returns the numbers that tell the problem of a mesh from others: the sizes of the mesh, and behind them the number of
+/// stages where there are several.
+static std::vector<int64_t> makeName(plan::MeshAttr mesh, int64_t stages) {
+  auto sizes = planner::getSizes(mesh);
+  std::vector<int64_t> name(sizes.begin(), sizes.end());
+  if (stages > 1)
+    name.push_back(stages);
+  return name;
+}
+static std::vector<int64_t> makeName(const planner::SearchedMesh &mesh) {
+  return makeName(mesh.choice.mesh, mesh.stages);
+}
+
+/// Returns the nanoseconds that a step takes at least where all positions together take `nanoseconds` at least.
+static int64_t getStepBound(const planner::SearchedMesh &mesh, int64_t nanoseconds) {
+  return nanoseconds >= search::kForbidden ? nanoseconds : nanoseconds / mesh.stages;
 }
 
 /// Returns the shadow price of memory: the nanoseconds by which a bound falls with each further GiB of a device.
@@ -43,30 +58,38 @@ static double getMemoryPrice(const search::Problem &problem, const search::Certi
   return std::ldexp(prices, 30 - search::Certificate::kPriceBits);
 }
 
-void windlass::certify(const std::vector<planner::SearchedMesh> &meshes, const plan::StrategyChoice &chosen,
-                       int threads, SearchSummary &search) {
+void windlass::certify(const std::vector<planner::SearchedMesh> &meshes, plan::MeshAttr chosen, int threads,
+                       SearchSummary &search) {
+  search.boundNanoseconds.reset();
+  search.certificate = search::printCertificates({});
+  auto isChosen = [&](const planner::SearchedMesh &mesh) { return makeName(mesh) == makeName(chosen, search.stages); };
+  auto own = static_cast<int>(llvm::find_if(meshes, isChosen) - meshes.begin());
+  if (own == static_cast<int>(meshes.size()))
+    return;
   std::vector<search::NamedCertificate> certificates(meshes.size());
   auto target = static_cast<int64_t>(std::llround(search.stepSeconds * 1e9));
   auto certify = [&](int k) {
-    certificates[k] = {getMeshName(meshes[k].choice), search::certify(meshes[k].problem, target, kCertifyWork)};
+    int64_t sum = std::min(target, search::kForbidden / meshes[k].stages) * meshes[k].stages;
+    certificates[k] = {makeName(meshes[k]), search::certify(meshes[k].problem, sum, kCertifyWork)};
   };
   // The least bound of all meshes is claimed, so no mesh needs a better one than that of the chosen mesh.
-  auto isChosen = [&](const planner::SearchedMesh &mesh) { return getMeshName(mesh.choice) == getMeshName(chosen); };
-  auto own = static_cast<int>(llvm::find_if(meshes, isChosen) - meshes.begin());
   certify(own);
-  target = certificates[own].certificate.bound;
+  target = getStepBound(meshes[own], certificates[own].certificate.bound);
   runTasks(threads, static_cast<int>(meshes.size()), [&](int k) {
     if (k != own)
       certify(k);
   });
   search.nanosecondsPerGib = getMemoryPrice(meshes[own].problem, certificates[own].certificate);
-  search.boundNanoseconds = search::kForbidden;
-  for (const search::NamedCertificate &its : certificates)
-    search.boundNanoseconds = std::min(*search.boundNanoseconds, its.certificate.bound);
-  if (search.boundNanoseconds == search::kForbidden) {
-    search.boundNanoseconds.reset();
-    certificates.clear();
+  int64_t bound = search::kForbidden;
+  std::set<int64_t> stages;
+  for (auto [mesh, its] : llvm::zip_equal(meshes, certificates)) {
+    bound = std::min(bound, getStepBound(mesh, its.certificate.bound));
+    stages.insert(mesh.stages);
   }
+  if (bound >= search::kForbidden)
+    return;
+  search.boundNanoseconds = bound;
+  search.boundStages.assign(stages.begin(), stages.end());
   search.certificate = search::printCertificates(certificates);
 }
 
@@ -75,12 +98,18 @@ plan::PlanClaims windlass::makeClaims(const SearchSummary &search, const Schedul
   plan::PlanClaims claims;
   claims.costNanoseconds = search.costNanoseconds;
   claims.boundNanoseconds = search.boundNanoseconds;
+  claims.boundStages = search.boundStages;
   claims.arenaBytes = schedule.bytes - schedule.reserve.total();
   claims.peakBytes = schedule.liveBytes - schedule.reserve.total();
   claims.certificateHash = hash(search.certificate);
   claims.planHash = hashOfPlan(plan);
   claims.profileHash = hashOfProfile(choice);
   return claims;
+}
+
+std::string windlass::describeBoundStages(llvm::ArrayRef<int64_t> stages) {
+  bool hasPipelines = stages.back() > 1;
+  return "of " + listOf(stages) + (hasPipelines ? " stages with any cut and schedule" : " stage");
 }
 
 std::string windlass::hashOfPlan(const plan::PlanFile &plan) { return plan::hashPlan(plan, planner::kModelVersion); }
@@ -93,11 +122,13 @@ std::string windlass::getCertificatePath(llvm::StringRef planPath) {
 
 namespace {
 
-/// Returns the name of a mesh as text: "mesh 4 x 1 x 2".
+/// Returns the name of a mesh as text: "mesh 4 x 1 x 2", with " of 2 stages" behind it for a pipeline.
 std::string describe(llvm::ArrayRef<int64_t> name) {
   std::string text = "mesh ";
   llvm::raw_string_ostream out(text);
-  llvm::interleave(name, out, " x ");
+  llvm::interleave(name.take_front(3), out, " x ");
+  if (name.size() == 4)
+    out << " of " << name.back() << " stages";
   return text;
 }
 
@@ -155,6 +186,9 @@ private:
     return compare("peak_bytes", claims.peakBytes, plan.schedule.liveBytes - reserve);
   }
 
+  /// Adds the problems of all meshes of plans of `stages` stages; `searches` keeps what they refer to.
+  LogicalResult addProblems(int64_t stages, std::vector<std::unique_ptr<planner::PlanSearch>> &searches,
+                            std::vector<planner::SearchedMesh> &meshes);
   LogicalResult checkBound(llvm::StringRef certificate);
 
   const plan::PlanClaims &claims;
@@ -166,21 +200,38 @@ private:
   int64_t cost = 0;
 };
 
+LogicalResult ClaimsCheck::addProblems(int64_t stages, std::vector<std::unique_ptr<planner::PlanSearch>> &searches,
+                                       std::vector<planner::SearchedMesh> &meshes) {
+  int64_t devices = choice.cluster.getDevices();
+  if (devices % stages != 0)
+    return fail("the plan claims a bound of plans of " + std::to_string(stages) + " stages, which cannot share " +
+                countOf(devices, "device") + " evenly");
+  auto search = planner::PlanSearch::create(plan.unplanned, devices / stages, costs,
+                                            static_cast<int>(choice.searchThreads), plan.pins);
+  if (failed(search))
+    return failure();
+  (*search)->setBesideBytes([&](const plan::StrategyChoice &mesh) { return expectCommunication(mesh, choice.cluster); });
+  std::vector<planner::SearchedMesh> its = (*search)->getProblems(getSearchedMemory(choice), stages);
+  meshes.insert(meshes.end(), std::make_move_iterator(its.begin()), std::make_move_iterator(its.end()));
+  searches.push_back(std::move(*search));
+  return success();
+}
+
 LogicalResult ClaimsCheck::checkBound(llvm::StringRef certificate) {
   auto read = search::parseCertificates(certificate);
   if (!read)
     return fail("the certificate " + llvm::toString(read.takeError()));
+  std::vector<std::unique_ptr<planner::PlanSearch>> searches;
   std::vector<planner::SearchedMesh> meshes;
-  // The problems refer to the search.
-  FailureOr<std::unique_ptr<planner::PlanSearch>> search;
   if (claims.boundNanoseconds) {
-    search = planner::PlanSearch::create(plan.unplanned, choice.cluster.getDevices(), costs,
-                                         static_cast<int>(choice.searchThreads), plan.pins);
-    if (failed(search))
-      return failure();
-    (*search)->setBesideBytes(
-        [&](const plan::StrategyChoice &mesh) { return expectCommunication(mesh, choice.cluster); });
-    meshes = (*search)->getProblems(getSearchedMemory(choice), 1);
+    auto pipeline = plan.planned->getAttrOfType<plan::PipelineAttr>(plan::kPipelineAttr);
+    int64_t own = pipeline ? pipeline.getPositions() : 1;
+    if (!llvm::is_contained(claims.boundStages, own))
+      return fail("the plan claims a bound of plans of other numbers of stages than its own, which has " +
+                  countOf(own, "stage"));
+    for (int64_t stages : claims.boundStages)
+      if (failed(addProblems(stages, searches, meshes)))
+        return failure();
   }
   if (read->size() != meshes.size())
     return fail("the certificate is of " + std::to_string(read->size()) + " meshes, but " +
@@ -188,9 +239,8 @@ LogicalResult ClaimsCheck::checkBound(llvm::StringRef certificate) {
                                          : std::string("the plan claims no bound")));
   int64_t bound = search::kForbidden;
   for (auto [its, mesh] : llvm::zip_equal(*read, meshes)) {
-    if (its.name != getMeshName(mesh.choice))
-      return fail("the certificate has " + describe(its.name) + " where " + describe(getMeshName(mesh.choice)) +
-                  " is wanted");
+    if (its.name != makeName(mesh))
+      return fail("the certificate has " + describe(its.name) + " where " + describe(makeName(mesh)) + " is wanted");
     std::string prefix = "the certificate of " + describe(its.name) + " ";
     llvm::Expected<int64_t> proven = search::proveBound(mesh.problem, its.certificate);
     if (!proven)
@@ -198,7 +248,7 @@ LogicalResult ClaimsCheck::checkBound(llvm::StringRef certificate) {
     if (*proven != its.certificate.bound)
       return fail(prefix + "claims the bound " + std::to_string(its.certificate.bound) + ", but proves " +
                   std::to_string(*proven));
-    bound = std::min(bound, *proven);
+    bound = std::min(bound, getStepBound(mesh, *proven));
   }
   return claims.boundNanoseconds ? compare("bound_nanoseconds", *claims.boundNanoseconds, bound) : success();
 }

@@ -7,11 +7,8 @@
 
 #include "windlass/Dialect/Plan/Transforms/NamedStrategies.h"
 #include "windlass/Dialect/Plan/Transforms/Pins.h"
-#include "windlass/Pipeline/Claims.h"
-#include "windlass/Search/Certificate.h"
 #include "windlass/Simulator/PredictStep.h"
 
-#include <chrono>
 #include <cmath>
 #include <set>
 
@@ -249,7 +246,6 @@ FailureOr<FoundPlan> windlass::searchPlan(ModuleOp module, const PlanChoice &cho
                                           llvm::function_ref<LogicalResult(planner::PlanSearch &)> begin,
                                           double mustBeat) {
   MLIRContext *context = module.getContext();
-  auto start = std::chrono::steady_clock::now();
   CostModel costs(choice.cluster, choice.profile.get(), precision.str());
   FoundPlan found;
   SearchSummary &summary = found.summary;
@@ -277,6 +273,8 @@ FailureOr<FoundPlan> windlass::searchPlan(ModuleOp module, const PlanChoice &cho
   // The bound holds for plans that the rows of memory admit, which must include this one.
   bool isBounded = bool(found.planned);
   bool isPipeline = !choice.pipeline.hasOnePosition();
+  if (isBounded || isPipeline)
+    found.bounded = (*plans)->getProblems(getSearchedMemory(choice), choice.pipeline.positions);
   if (!isBounded && isPipeline)
     return found;
   if (!isBounded) {
@@ -302,11 +300,7 @@ FailureOr<FoundPlan> windlass::searchPlan(ModuleOp module, const PlanChoice &cho
   summary.stages = choice.pipeline.positions;
   summary.costNanoseconds = *cost;
   summary.stepSeconds = predictStep(*best.schedule.module, costs).seconds;
-  if (isBounded && !isPipeline)
-    certify((*plans)->getProblems(getSearchedMemory(choice), 1), chosen, limits.threads, summary);
-  else
-    summary.certificate = search::printCertificates({});
-  summary.searchSeconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  found.mesh = chosen.mesh;
   found.schedule = std::move(best.schedule);
   if (purpose == Purpose::program && failed(verifySchedule(found.schedule)))
     return failure();

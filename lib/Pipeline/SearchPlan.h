@@ -15,11 +15,15 @@ struct FoundPlan {
   mlir::OwningOpRef<mlir::ModuleOp> planned;
   Schedule schedule;
   SearchSummary summary;
+  /// The plan's mesh, and the problems of all meshes with as many stages. Their bound says nothing of a plan that the
+  /// model's rows of memory do not admit, so that there are no problems then.
+  plan::MeshAttr mesh;
+  std::vector<planner::SearchedMesh> bounded;
 };
 
 /// Searches a plan for a copy of a module at L2 and schedules it, verified where `purpose` is a program. `begin`, where
 /// it is given, shows the search an older plan before it starts. `precision` is the program's. Fails where no plan of
-/// one stage is found that fits, with an error that says what would.
+/// one stage is found that fits, with an error that says what would. The summary has no bound yet: `certify` sets it.
 ///
 /// A module that is cut into a pipeline is searched as one model on the ranks of a position, as if its chunks were
 /// alike: each position holds an even part of the parameters and their state, and of each micro-batch in flight what

@@ -1,5 +1,7 @@
 #include "SearchStages.h"
 
+#include "windlass/Pipeline/Claims.h"
+
 #include <chrono>
 #include <cmath>
 
@@ -7,6 +9,11 @@ using namespace mlir;
 using namespace windlass;
 
 using Begin = llvm::function_ref<LogicalResult(planner::PlanSearch &)>;
+using Meshes = std::vector<planner::SearchedMesh>;
+
+static void append(Meshes &meshes, Meshes more) {
+  meshes.insert(meshes.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+}
 
 /// Searches a plan of several stages. Its `planned` is null where no plan fits, or none is likely to beat `mustBeat`.
 static FailureOr<FoundPlan> searchPipeline(ModuleOp module, const PlanChoice &choice, StringRef precision,
@@ -19,9 +26,10 @@ static FailureOr<FoundPlan> searchPipeline(ModuleOp module, const PlanChoice &ch
   return searchPlan(*cut, choice, precision, purpose, nullptr, mustBeat);
 }
 
-/// Searches plans of several stages, and replaces `best` where one has a shorter step.
+/// Searches plans of several stages, and replaces `best` where one has a shorter step. Adds the problems that bound the
+/// plans of each number of stages to `bounded`.
 static void tryPipelines(ModuleOp module, const PlanChoice &choice, StringRef precision, std::optional<FoundPlan> &best,
-                         std::vector<std::pair<int64_t, std::optional<double>>> &tried) {
+                         std::vector<std::pair<int64_t, std::optional<double>>> &tried, Meshes &bounded) {
   int64_t devices = choice.cluster.getDevices();
   for (int64_t stages = 2; stages <= std::min(devices, kMostSearchedStages); ++stages) {
     if (devices % stages != 0)
@@ -34,6 +42,7 @@ static void tryPipelines(ModuleOp module, const PlanChoice &choice, StringRef pr
         searchPipeline(module, its, precision, Purpose::trial, best ? best->summary.stepSeconds : INFINITY);
     if (failed(found))
       continue;
+    append(bounded, std::move(found->bounded));
     bool isFound = bool(found->planned);
     tried.push_back({stages, isFound ? std::optional(found->summary.stepSeconds) : std::nullopt});
     if (isFound && (!best || found->summary.stepSeconds < best->summary.stepSeconds))
@@ -41,21 +50,27 @@ static void tryPipelines(ModuleOp module, const PlanChoice &choice, StringRef pr
   }
 }
 
-FailureOr<FoundPlan> windlass::searchStages(ModuleOp module, const PlanChoice &choice, StringRef precision,
-                                            Purpose purpose, Begin begin) {
+/// Searches a plan for the number of stages of `choice`; `bounded` are the problems that bound all of them.
+static FailureOr<FoundPlan> searchGivenStages(ModuleOp module, const PlanChoice &choice, StringRef precision,
+                                              Purpose purpose, Begin begin, Meshes &bounded) {
+  FailureOr<FoundPlan> found = choice.pipeline.hasOnePosition()
+                                   ? searchPlan(module, choice, precision, purpose, begin, INFINITY)
+                                   : searchPipeline(module, choice, precision, purpose, INFINITY);
+  if (failed(found))
+    return failure();
+  if (!found->planned)
+    return emitError(module.getContext(), Code::memory)
+           << "no plan of " << choice.pipeline.positions << " stages was found that fits into "
+           << std::to_string(choice.getMemoryLimit())
+           << " bytes per device; choose other --stages or give a higher --memory-limit";
+  bounded = std::move(found->bounded);
+  return found;
+}
+
+/// Searches plans of each number of stages; `bounded` are the problems that bound the plans of those that were tried.
+static FailureOr<FoundPlan> searchAllStages(ModuleOp module, const PlanChoice &choice, StringRef precision,
+                                            Purpose purpose, Begin begin, Meshes &bounded) {
   MLIRContext *context = module.getContext();
-  if (!choice.searchesStages) {
-    if (choice.pipeline.hasOnePosition())
-      return searchPlan(module, choice, precision, purpose, begin, INFINITY);
-    FailureOr<FoundPlan> found = searchPipeline(module, choice, precision, purpose, INFINITY);
-    if (succeeded(found) && !found->planned)
-      return emitError(context, Code::memory)
-             << "no plan of " << choice.pipeline.positions << " stages was found that fits into "
-             << std::to_string(choice.getMemoryLimit())
-             << " bytes per device; choose other --stages or give a higher --memory-limit";
-    return found;
-  }
-  auto start = std::chrono::steady_clock::now();
   std::optional<FoundPlan> best;
   std::vector<std::pair<int64_t, std::optional<double>>> tried;
   // What does not fit in one stage may fit in several, so its error is reported where none does.
@@ -67,18 +82,32 @@ FailureOr<FoundPlan> windlass::searchStages(ModuleOp module, const PlanChoice &c
     });
     FailureOr<FoundPlan> found = searchPlan(module, choice, precision, Purpose::trial, begin, INFINITY);
     tried.push_back({1, succeeded(found) ? std::optional(found->summary.stepSeconds) : std::nullopt});
-    if (succeeded(found))
+    if (succeeded(found)) {
+      append(bounded, std::move(found->bounded));
       best = std::move(*found);
+    }
   }
-  tryPipelines(module, choice, precision, best, tried);
+  tryPipelines(module, choice, precision, best, tried, bounded);
   if (!best) {
     for (Diagnostic &error : errors)
       context->getDiagEngine().emit(std::move(error));
     return failure();
   }
   best->summary.triedStages = std::move(tried);
-  best->summary.searchSeconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (purpose == Purpose::program && failed(verifySchedule(best->schedule)))
     return failure();
   return std::move(*best);
+}
+
+FailureOr<FoundPlan> windlass::searchStages(ModuleOp module, const PlanChoice &choice, StringRef precision,
+                                            Purpose purpose, Begin begin) {
+  auto start = std::chrono::steady_clock::now();
+  Meshes bounded;
+  auto search = choice.searchesStages ? searchAllStages : searchGivenStages;
+  FailureOr<FoundPlan> found = search(module, choice, precision, purpose, begin, bounded);
+  if (failed(found))
+    return failure();
+  certify(bounded, found->mesh, static_cast<int>(choice.searchThreads), found->summary);
+  found->summary.searchSeconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return found;
 }

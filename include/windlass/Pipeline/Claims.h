@@ -11,13 +11,18 @@
 namespace windlass {
 
 /// Sets in `search` the lower bound of the step over all of `meshes`, its certificates, and the shadow price of memory
-/// on the mesh of `chosen`. `search` has the cost of the plan; `threads` certify in parallel.
-void certify(const std::vector<planner::SearchedMesh> &meshes, const plan::StrategyChoice &chosen, int threads,
+/// on the mesh `chosen` of the plan, whose steps and stages it has. Sets no bound where `meshes` lack the plan's, or no
+/// plan is admitted. `threads` certify in parallel.
+void certify(const std::vector<planner::SearchedMesh> &meshes, plan::MeshAttr chosen, int threads,
              SearchSummary &search);
 
 /// Returns the claims about `plan`, which has none yet.
 plan::PlanClaims makeClaims(const SearchSummary &search, const Schedule &schedule, const plan::PlanFile &plan,
                             const PlanChoice &choice);
+
+/// Returns what plans a bound is of, by their numbers of stages: "of 1 stage", or "of 1, 2 or 4 stages with any cut and
+/// schedule".
+std::string describeBoundStages(llvm::ArrayRef<int64_t> stages);
 
 /// The compiled plan that claims are about.
 struct ClaimedPlan {

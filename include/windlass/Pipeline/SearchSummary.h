@@ -20,14 +20,19 @@ struct SearchSummary {
   /// of the plans that were scheduled with as many stages; it has none where no plan fits or promises to be shorter
   /// than the best one before. A number that is far behind has few scheduled plans.
   std::vector<std::pair<int64_t, std::optional<double>>> triedStages;
+  /// Whether the plan has several stages, or plans of several were tried.
+  bool hasStages() const { return stages > 1 || !triedStages.empty(); }
   /// The cost of a step in the search's model, which adds operators up; the duration of a step differs.
   int64_t costNanoseconds = 0;
   /// The simulated step.
   double stepSeconds = 0;
   /// A lower bound of the simulated step over all plans of the searched kind that the model's rows of memory admit,
-  /// whatever they recompute. Absent where the rows admit no plan: it would say nothing about a plan that was found in
-  /// another way. Absent too for a plan of several stages.
+  /// whatever they recompute, wherever they cut the model and whatever their schedule is. Absent where the rows admit no
+  /// plan of as many stages: it would say nothing about a plan that was found in another way.
   std::optional<int64_t> boundNanoseconds;
+  /// The numbers of stages whose plans the bound is of, ascending: that of the plan, and those of the other numbers that
+  /// were tried which have a bound.
+  std::vector<int64_t> boundStages = {1};
   /// Returns the ratio of the step to its lower bound; nothing where there is no bound, or where it is 0.
   std::optional<double> getStepOverBound() const {
     return boundNanoseconds && *boundNanoseconds > 0 ? std::optional(stepSeconds * 1e9 / *boundNanoseconds)

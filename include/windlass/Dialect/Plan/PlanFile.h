@@ -79,6 +79,8 @@ struct PlanClaims {
   std::string certificateHash, planHash;
   /// The SHA-256, in hex, of the profile that costs come from; empty where they come from the analytic model.
   std::string profileHash;
+  /// The numbers of stages whose plans the bound is of, ascending; the plan's own is among them.
+  std::vector<int64_t> boundStages = {1};
 };
 
 struct MeshAxis {

@@ -200,6 +200,12 @@ private:
     if (const llvm::json::Value *bound = reader.get("bound_nanoseconds");
         bound && bound->kind() != llvm::json::Value::Null)
       claims.boundNanoseconds = reader.getInteger("bound_nanoseconds", 0, kMax);
+    if (reader.find("bound_stages")) {
+      claims.boundStages = reader.getIntegers("bound_stages");
+      bool areAscending = llvm::is_sorted(claims.boundStages, std::less_equal<int64_t>());
+      if (claims.boundStages.empty() || !areAscending || claims.boundStages.front() < 1)
+        reader.fail("bound_stages", "must be one or more numbers of stages, each greater than the one before");
+    }
     claims.certificateHash = reader.getString("certificate_hash");
     claims.costNanoseconds = reader.getInteger("cost_nanoseconds", 0, kMax);
     claims.peakBytes = reader.getInteger("peak_bytes", 0, kMax);
