@@ -30,8 +30,8 @@ static std::string hashOfProfile(const PlanChoice &choice) {
   return choice.profile ? hash(writeProfile(*choice.profile)) : "";
 }
 
-/// Returns the numbers that tell the problem of a mesh from others: the sizes of the mesh, and behind them the number of
-/// stages where there are several.
+/// Returns the numbers that tell the problem of a mesh from others: the sizes of the mesh, and behind them the number
+/// of stages where there are several.
 static std::vector<int64_t> makeName(plan::MeshAttr mesh, int64_t stages) {
   auto sizes = planner::getSizes(mesh);
   std::vector<int64_t> name(sizes.begin(), sizes.end());
@@ -210,7 +210,8 @@ LogicalResult ClaimsCheck::addProblems(int64_t stages, std::vector<std::unique_p
                                             static_cast<int>(choice.searchThreads), plan.pins);
   if (failed(search))
     return failure();
-  (*search)->setBesideBytes([&](const plan::StrategyChoice &mesh) { return expectCommunication(mesh, choice.cluster); });
+  (*search)->setBesideBytes(
+      [&](const plan::StrategyChoice &mesh) { return expectCommunication(mesh, choice.cluster); });
   std::vector<planner::SearchedMesh> its = (*search)->getProblems(getSearchedMemory(choice), stages);
   meshes.insert(meshes.end(), std::make_move_iterator(its.begin()), std::make_move_iterator(its.end()));
   searches.push_back(std::move(*search));

@@ -27,11 +27,11 @@ struct SearchSummary {
   /// The simulated step.
   double stepSeconds = 0;
   /// A lower bound of the simulated step over all plans of the searched kind that the model's rows of memory admit,
-  /// whatever they recompute, wherever they cut the model and whatever their schedule is. Absent where the rows admit no
-  /// plan of as many stages: it would say nothing about a plan that was found in another way.
+  /// whatever they recompute, wherever they cut the model and whatever their schedule is. Absent where the rows admit
+  /// no plan of as many stages: it would say nothing about a plan that was found in another way.
   std::optional<int64_t> boundNanoseconds;
-  /// The numbers of stages whose plans the bound is of, ascending: that of the plan, and those of the other numbers that
-  /// were tried which have a bound.
+  /// The numbers of stages whose plans the bound is of, ascending: that of the plan, and those of the other numbers
+  /// that were tried which have a bound.
   std::vector<int64_t> boundStages = {1};
   /// Returns the ratio of the step to its lower bound; nothing where there is no bound, or where it is 0.
   std::optional<double> getStepOverBound() const {
