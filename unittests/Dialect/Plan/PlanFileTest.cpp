@@ -143,7 +143,12 @@ TEST_F(PlanFileTest, ClaimsAreNoPartOfWhatTheyAreMadeOf) {
   EXPECT_EQ(read->claims->certificateHash, "certificates");
   EXPECT_EQ(read->claims->planHash, hash);
   EXPECT_EQ(read->claims->profileHash, "profile");
+  EXPECT_EQ(read->claims->boundStages, std::vector<int64_t>{1});
   EXPECT_EQ(hashPlan(*read, 1), hash);
+  plan.claims->boundStages = {1, 2, 8};
+  llvm::Expected<PlanFile> ofStages = readPlanFile(writePlanFile(plan));
+  ASSERT_TRUE(static_cast<bool>(ofStages)) << llvm::toString(ofStages.takeError());
+  EXPECT_EQ(ofStages->claims->boundStages, (std::vector<int64_t>{1, 2, 8}));
   plan.claims->boundNanoseconds.reset();
   llvm::Expected<PlanFile> unbounded = readPlanFile(writePlanFile(plan));
   ASSERT_TRUE(static_cast<bool>(unbounded)) << llvm::toString(unbounded.takeError());
