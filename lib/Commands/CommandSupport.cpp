@@ -191,6 +191,15 @@ void CompileFlags::declarePlan(Flags &flags) {
             "the published schedule by which stages run, each with V chunks of the model (default 1f1b; see "
             "docs/schedules.md)",
             [this](llvm::StringRef text) { return readSchedule(text, choice.pipeline); });
+  flags.add("offload", "none|optimizer",
+            "what the host's memory holds from step to step, and the host updates: the optimizer's state, with the "
+            "master copies of the weights (default none)",
+            [this](llvm::StringRef text) -> std::string {
+              choice.keepsStateOnHost = text == "optimizer";
+              return choice.keepsStateOnHost || text == "none"
+                         ? ""
+                         : "--offload takes none or optimizer, not " + printable(text);
+            });
   flags.addList(
       "pin", "PATTERN=VALUE",
       "fixes a strategy (n0:model, whole) or layouts ([8:batch, 64]) of the operators that a glob matches, or a "
@@ -296,7 +305,7 @@ static int takeSettings(Console &console, CompileFlags &flags, const Flags &give
                                                         : ", but the plan was made with other pins, such as " +
                                                               printable(plan.settings.pins.front())) +
                             "; leave --pin out or make another plan");
-  for (llvm::StringRef flag : {"strategy", "onnx-pins", "stages", "schedule"})
+  for (llvm::StringRef flag : {"strategy", "offload", "onnx-pins", "stages", "schedule"})
     if (given.isGiven(flag))
       return console.fail(Code::contradiction,
                           "--" + flag.str() + " is for making a plan, but --plan gives one; leave one of them out");

@@ -32,10 +32,16 @@ ArenaBytes measureArena(sched::ProgramOp program) {
   memory.arena = arena.getBytes();
   if (auto live = arena->getAttrOfType<IntegerAttr>(sched::kLargestLiveSetAttr))
     memory.largestLiveSet = live.getInt();
+  sched::ArenaOp host = sched::getArena(program, plan::MemoryKind::host);
+  memory.host = host ? host.getBytes() : 0;
   for (auto resource : program.getOps<sched::ResourceOp>()) {
+    int64_t bytes = getTensorBytes(resource.getTensorType());
+    if (host && resource.getArena() == host.getSymName())
+      (resource.getKind() == sched::ResourceKind::state    ? memory.hostState
+       : resource.getKind() == sched::ResourceKind::master ? memory.hostMasters
+                                                           : memory.hostOther) += bytes;
     if (resource.getArena() != arena.getSymName())
       continue;
-    int64_t bytes = getTensorBytes(resource.getTensorType());
     switch (resource.getKind()) {
     case sched::ResourceKind::parameter:
     case sched::ResourceKind::master:
@@ -262,6 +268,11 @@ static void printMemory(const PlanReport &report, llvm::raw_ostream &out) {
         << "recompute  " << recomputeText(recompute) << ": "
         << llvm::formatv("{0:f1} % more FLOPs, {1:f3} GFLOP per micro-batch",
                          100 * recompute.flops / recompute.flopsBefore, recompute.flops / 1e9);
+  if (memory.host > 0)
+    out << "\nhost       " << mebibytes(memory.host) << " of the host's memory per device: master copies "
+        << mebibytes(memory.hostMasters) << ", optimizer state " << mebibytes(memory.hostState)
+        << ", gradients on their way "
+        << mebibytes(memory.host - memory.hostMasters - memory.hostState - memory.hostOther);
   if (report.hasDroppedPrefetch)
     out << "\nprefetch   none: weights gathered before and gradients added after their blocks do not fit";
   out << "\n";
@@ -299,6 +310,7 @@ static void writeMemory(llvm::json::OStream &json, const PlanReport &report) {
     json.attribute("inputs", report.memory.inputs);
     json.attribute("arena", report.memory.arena);
     json.attribute("largest_live_set", report.memory.largestLiveSet);
+    json.attribute("host", report.memory.host);
     json.attributeObject("reserve", [&] {
       for (const auto &[cause, bytes] : report.reserve.causes())
         json.attribute(cause, bytes);

@@ -202,6 +202,10 @@ FailureOr<Progress> TensorMachine::runSpecial(Operation &op, ArrayRef<RankValues
       sum = combineAll({sum, value}, train::ReductionKind::sum);
     return Progress::done;
   }
+  if (llvm::isa<sched::MoveOp>(op)) {
+    results[0] = operands[0];
+    return Progress::done;
+  }
   if (auto map = llvm::dyn_cast<sched::MapOp>(op))
     return done(runMap(map, operands, results));
   if (auto reduce = llvm::dyn_cast<sched::AllReduceOp>(op))

@@ -2,6 +2,7 @@
 
 #include "FailForMemory.h"
 #include "FitMemory.h"
+#include "HostMemory.h"
 #include "RunPasses.h"
 #include "SearchStages.h"
 #include "windlass/Conversion/PlanToOnnx/OnnxShardings.h"
@@ -102,9 +103,15 @@ LogicalResult Compilation::makePlan(const PlanChoice &choice, std::unique_ptr<Pa
   } else if (failed(makeSchedule(*module, cluster, choice.threads, Code::strategy, purpose, scheduled))) {
     return failure();
   }
-  if (scheduled.bytes > choice.getMemoryLimit())
-    return failForMemory(*unplanned, choice, scheduled);
+  if (failed(checkMemory(*unplanned, choice)))
+    return failure();
   return keepPlan(choice);
+}
+
+LogicalResult Compilation::checkMemory(ModuleOp unplanned, const PlanChoice &choice) {
+  if (scheduled.bytes > choice.getMemoryLimit())
+    return failForMemory(unplanned, choice, scheduled);
+  return checkHostMemory(scheduled, cluster);
 }
 
 LogicalResult Compilation::keepPlan(const PlanChoice &choice) {
@@ -165,6 +172,8 @@ LogicalResult Compilation::applyPipeline(const PlanChoice &choice) {
 }
 
 LogicalResult Compilation::applyStrategy(const PlanChoice &choice, Purpose purpose) {
+  if (choice.keepsStateOnHost)
+    plan::keepStateOnHost(*module);
   if (failed(applyPipeline(choice)))
     return failure();
   PlanChoice pinned = choice;
@@ -238,7 +247,7 @@ LogicalResult Compilation::searchPlan(const PlanChoice &choice, Purpose purpose)
   module = std::move(found->planned);
   scheduled = std::move(found->schedule);
   search = std::move(found->summary);
-  return keepPlan(choice);
+  return failed(checkHostMemory(scheduled, cluster)) ? failure() : keepPlan(choice);
 }
 
 LogicalResult Compilation::applyPlan(const plan::PlanFile &plan, const PlanChoice &choice, Purpose purpose) {
@@ -256,7 +265,11 @@ LogicalResult Compilation::applyPlan(const plan::PlanFile &plan, const PlanChoic
   if (failed(runPasses(*module, Code::plan_mismatch, verifyLayouts)) ||
       failed(makeSchedule(*module, cluster, choice.threads, Code::plan_mismatch, purpose, scheduled)))
     return failure();
-  return scheduled.bytes > choice.getMemoryLimit() ? failForMemory(*unplanned, choice, scheduled) : success();
+  // The search for a bound, and for plans that fit, keeps state where this plan does.
+  for (auto parameter : module->getOps<train::ParameterOp>())
+    if (Attribute memory = parameter->getAttr(plan::kStateMemoryAttr))
+      unplanned->lookupSymbol<train::ParameterOp>(parameter.getSymNameAttr())->setAttr(plan::kStateMemoryAttr, memory);
+  return checkMemory(*unplanned, choice);
 }
 
 LogicalResult Compilation::verifyClaims(const plan::PlanClaims &claims, const std::vector<std::string> &pins,

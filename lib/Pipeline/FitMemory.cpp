@@ -253,7 +253,8 @@ static int64_t getHeldBytes(ModuleOp planned) {
     auto compute = parameter->getAttrOfType<plan::LayoutAttr>(plan::kLayoutAttr);
     auto master = parameter->getAttrOfType<plan::LayoutAttr>(plan::kMasterLayoutAttr);
     total += getTensorBytes(compute.getLocalType(parameter.getComputeTensorType(), mesh));
-    if (parameter.getTrainable() && !plan::haveSameParts(compute, master, mesh))
+    if (parameter.getTrainable() && !parameter->hasAttr(plan::kStateMemoryAttr) &&
+        !plan::haveSameParts(compute, master, mesh))
       total += getTensorBytes(master.getLocalType(parameter.getTensorType(), mesh));
   }
   return total;

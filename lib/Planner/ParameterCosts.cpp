@@ -15,7 +15,8 @@ int64_t ParameterCosts::getBytes(plan::LayoutAttr layout, RankedTensorType type)
 std::map<plan::MemoryKind, int64_t> ParameterCosts::getCopyBytes(const ParameterLabel &label) const {
   plan::LayoutAttr compute = label.copies.compute, master = label.copies.master;
   std::map<plan::MemoryKind, int64_t> bytes;
-  if (!traits.isTrainable || compute != master || traits.computeType != traits.type)
+  bool isOnHost = traits.stateMemory != plan::MemoryKind::device;
+  if (!traits.isTrainable || isOnHost || compute != master || traits.computeType != traits.type)
     bytes[compute.getMemory()] += getBytes(compute, traits.computeType);
   if (!traits.isTrainable)
     return bytes;
@@ -24,8 +25,8 @@ std::map<plan::MemoryKind, int64_t> ParameterCosts::getCopyBytes(const Parameter
   // The update reads the gradient in the master's layout; a gradient that is accumulated in another layout is kept
   // besides.
   if (gradient != master)
-    bytes[master.getMemory()] += getBytes(master, traits.type);
-  bytes[master.getMemory()] += getBytes(master, traits.type) * (1 + traits.states);
+    bytes[gradient.getMemory()] += getBytes(master, traits.type);
+  bytes[traits.stateMemory] += getBytes(master, traits.type) * (1 + traits.states);
   return bytes;
 }
 
@@ -42,6 +43,20 @@ OperatorWork ParameterCosts::getUpdateWork(plan::LayoutAttr master) const {
   return update;
 }
 
+int64_t ParameterCosts::getUpdatePicoseconds(plan::LayoutAttr master) const {
+  OperatorWork update = getUpdateWork(master);
+  if (traits.stateMemory == plan::MemoryKind::device)
+    return costs.getPicoseconds(update);
+  // The gradients of some parameters are copied there, and the weights of others back, beside the update of one. Where
+  // nothing is known about the host, the simulator refuses the plan.
+  int64_t most = 0;
+  for (const std::optional<Cost> &cost :
+       {costs.getHostCost("", update), costs.getCopyCost(static_cast<double>(getBytes(master, traits.type))),
+        costs.getCopyCost(static_cast<double>(getBytes(master, traits.computeType)))})
+    most = std::max(most, cost ? cost->picoseconds : 0);
+  return most;
+}
+
 ParameterTimes ParameterCosts::getTimes(const ParameterLabel &label) const {
   ParameterTimes times;
   if (!traits.isTrainable)
@@ -50,7 +65,7 @@ ParameterTimes ParameterCosts::getTimes(const ParameterLabel &label) const {
   int64_t gradientBytes = getBytes(label.read, traits.type), weightBytes = getBytes(label.read, traits.computeType);
   int64_t gradient = reshards.getGatherCost(dataAxes, gradientBytes, counts.unitBytes),
           weight = reshards.getGatherCost(dataAxes, weightBytes, counts.unitBytes);
-  times.exposed = toCost(1, costs.getPicoseconds(getUpdateWork(label.copies.master)));
+  times.exposed = toCost(1, getUpdatePicoseconds(label.copies.master));
   // The gradient of the last micro-batch is brought to the layout of the master; those before it are brought to the
   // layout in which the gradient is sharded.
   times.collectives[WindowKind::lastBackward] =
@@ -112,7 +127,9 @@ LeastParameterTimes ParameterCosts::getLeastTimes(const ParameterLabel &label) c
     times.gathers = counts.accumulationSteps * passes * (gather / 1000);
   if (label.copies.compute != label.copies.master)
     times.updateGather = gather / 1000;
-  times.update = costs.getLeastPicoseconds(getUpdateWork(label.copies.master), /*hasLaunch=*/false) / 1000;
+  // The host's updates are on no stream of the device.
+  if (traits.stateMemory == plan::MemoryKind::device)
+    times.update = costs.getLeastPicoseconds(getUpdateWork(label.copies.master), /*hasLaunch=*/false) / 1000;
   OperatorWork squares;
   squares.family = "square_sum";
   squares.bytes = static_cast<double>(std::min(getBytes(plan::dropUnreduced(label.copies.gradient), traits.type),

@@ -36,6 +36,8 @@ struct ParameterTraits {
   bool isTrainable = true;
   /// The number of tensors of the optimizer's state.
   int64_t states = 0;
+  /// Where the master copy and the state are, and are updated.
+  plan::MemoryKind stateMemory = plan::MemoryKind::device;
   /// The number of times that the forward and the backward pass of one micro-batch read it, each with a gather where it
   /// is sharded.
   int64_t forwardReads = 1, backwardReads = 1;
@@ -73,8 +75,8 @@ struct LeastParameterTimes {
   int64_t updateGather = 0;
 };
 
-/// The costs and bytes of one parameter on a mesh, by its label. Copies may be in any memory; times are those of
-/// collectives and of the update on the device, without copies between memories.
+/// The costs and bytes of one parameter on a mesh, by its label. Times are those of collectives and of the update,
+/// which runs where the state is.
 class ParameterCosts {
 public:
   /// `reshards` and `costs` outlive this object.
@@ -105,6 +107,7 @@ public:
 private:
   int64_t getBytes(plan::LayoutAttr layout, mlir::RankedTensorType type) const;
   OperatorWork getUpdateWork(plan::LayoutAttr master) const;
+  int64_t getUpdatePicoseconds(plan::LayoutAttr master) const;
   /// Returns the least nanoseconds of a collective of gradients, over the data-parallel ranks that surely take part and
   /// maybe over further axes at once.
   int64_t getLeastReduction(const char *kind, int64_t bytes) const;

@@ -21,6 +21,10 @@ struct Memory {
 struct RangeSetting {
   /// The kinds of memory that labels may use, each once.
   std::vector<Memory> memories = {Memory()};
+  /// Whether a memory of this kind has rows in the problem.
+  bool limits(plan::MemoryKind kind) const {
+    return llvm::any_of(memories, [&](const Memory &memory) { return memory.kind == kind; });
+  }
   StepWindows windows;
   /// The gradient accumulation steps m: micro-batches that a rank runs one after another.
   int64_t accumulationSteps = 1;

@@ -49,7 +49,8 @@ void RangeAssembly::addParameter(unsigned group, const Lifetimes &lifetimes) {
     gathered.push_back(own.getGatheredBytes(choice));
   }
   for (auto &[memory, bytes] : kept)
-    builder.addHeldBytes(node, memory, bytes);
+    if (builder.getSetting().limits(memory))
+      builder.addHeldBytes(node, memory, bytes);
   if (llvm::any_of(gathered, [](int64_t bytes) { return bytes > 0; }))
     builder.addBytes(node, plan::MemoryKind::device, lifetimes.getReadRuns(group), gathered);
 }

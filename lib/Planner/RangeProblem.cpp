@@ -16,7 +16,10 @@ static ParameterTraits getTraits(const ParameterGroup &group) {
   ParameterTraits traits;
   traits.type = group.getType();
   traits.computeType = group.getComputeType();
-  traits.isTrainable = train::ParameterOp(group.parameters.front()).getTrainable();
+  train::ParameterOp first = group.parameters.front();
+  traits.isTrainable = first.getTrainable();
+  if (auto memory = first->getAttrOfType<plan::MemoryKindAttr>(plan::kStateMemoryAttr))
+    traits.stateMemory = memory.getValue();
   traits.states = group.states;
   auto members = static_cast<int64_t>(group.parameters.size());
   int64_t backward = llvm::count_if(group.reads, [](train::ReadOp read) { return read->hasAttr(train::kForwardAttr); });

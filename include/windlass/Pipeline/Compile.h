@@ -99,6 +99,8 @@ private:
   mlir::LogicalResult putPlan(mlir::ModuleOp unplanned, const plan::PlanFile &plan, llvm::StringRef what);
   mlir::LogicalResult startFrom(planner::PlanSearch &plans, const plan::PlanFile &start);
   /// Sets the plan's text for the module and its schedule.
+  /// Reports what does not fit into the memory of a device or of its host. `unplanned` is at L2.
+  mlir::LogicalResult checkMemory(mlir::ModuleOp unplanned, const PlanChoice &choice);
   mlir::LogicalResult keepPlan(const PlanChoice &choice);
   void addAttentions(const PlanChoice &choice, cpp::ProjectOptions &options);
   mlir::InFlightDiagnostic error(Code code);

@@ -22,6 +22,8 @@ struct PlanChoice {
   planner::PipelineChoice pipeline;
   /// Whether the search chooses the number of positions too; `pipeline.positions` is then 1.
   bool searchesStages = false;
+  /// Whether the host holds and updates master copies and the optimizer's state.
+  bool keepsStateOnHost = false;
   /// The pins, which the strategy may not change, PATTERN=VALUE (`Pins.h`).
   std::vector<std::string> pins;
   /// The configuration of the model whose sharding annotations are pins too; empty for none.

@@ -20,6 +20,10 @@ mlir::FailureOr<mlir::Value> lowerReshard(mlir::OpBuilder &builder, mlir::Locati
 mlir::FailureOr<mlir::Operation *> cloneLocal(mlir::OpBuilder &builder, mlir::Operation &op, mlir::IRMapping &mapping,
                                               plan::MeshAttr mesh);
 
+/// Returns the memory in which an op of `@update` runs: the host's for an optimizer step whose master copy and state are
+/// there, in the layouts in which it reads and makes them.
+plan::MemoryKind getUpdateMemory(mlir::Operation *op);
+
 /// The resources of a program, by what they stand for.
 class Resources {
 public:
@@ -44,7 +48,11 @@ public:
     return reduced ? reduced : ofGradient(parameter);
   }
   ResourceOp ofValue(int64_t index) { return values.lookup(index); }
-  ResourceOp ofScalar(train::Hyperparameter name) { return scalars.lookup(static_cast<int64_t>(name)); }
+  /// Returns the resource of a hyperparameter in the device's memory, or in the host's; there is one where an op of
+  /// `@update` reads it there.
+  ResourceOp ofScalar(train::Hyperparameter name, plan::MemoryKind memory) {
+    return scalars.lookup({static_cast<int64_t>(name), static_cast<int64_t>(memory)});
+  }
   ResourceOp getLoss() { return loss; }
   ResourceOp getGradientNorm() { return gradientNorm; }
   ResourceOp getEvaluation() { return evaluation; }
@@ -54,6 +62,7 @@ private:
   mlir::LogicalResult declareInputs();
   mlir::LogicalResult declareParameters();
   mlir::LogicalResult declareOthers();
+  void declareScalars();
   ResourceOp declare(mlir::Location loc, ResourceKind kind, const llvm::Twine &name, mlir::RankedTensorType global,
                      plan::LayoutAttr layout);
 
@@ -61,7 +70,9 @@ private:
   plan::MeshAttr mesh;
   mlir::OpBuilder builder;
   llvm::StringMap<ResourceOp> inputs, parameters, masters, gradients, reducedGradients;
-  llvm::DenseMap<int64_t, ResourceOp> values, scalars;
+  llvm::DenseMap<int64_t, ResourceOp> values;
+  /// By hyperparameter and kind of memory.
+  llvm::DenseMap<std::pair<int64_t, int64_t>, ResourceOp> scalars;
   ResourceOp loss, gradientNorm, evaluation;
 };
 

@@ -32,22 +32,29 @@ public:
   LogicalResult lower(Operation &op) {
     if (ResourceOp reduced = getReducedGradient(op))
       return load(op.getResult(0), reduced, op);
+    bool isOnHost = getUpdateMemory(&op) == plan::MemoryKind::host;
     for (Value operand : op.getOperands())
-      if (failed(provide(operand, op)))
+      if (!(isOnHost && operand.getDefiningOp<train::HyperparameterOp>()) && failed(provide(operand, op)))
         return failure();
     bool isUpdate = op.getParentOfType<func::FuncOp>().getName() == train::kUpdateFunction;
     if (auto read = llvm::dyn_cast<train::ReadOp>(op))
-      return load(read.getResult(),
-                  isUpdate ? resources.ofMaster(read.getParameter()) : resources.ofParameter(read.getParameter()), op);
-    if (auto hyperparameter = llvm::dyn_cast<train::HyperparameterOp>(op))
-      return load(hyperparameter.getResult(), resources.ofScalar(hyperparameter.getName()), op);
+      return isUpdate ? loadMaster(read) : load(read.getResult(), resources.ofParameter(read.getParameter()), op);
+    if (auto hyperparameter = llvm::dyn_cast<train::HyperparameterOp>(op)) {
+      // Steps on the host load their own.
+      ResourceOp scalar = resources.ofScalar(hyperparameter.getName(), plan::MemoryKind::device);
+      return scalar ? load(hyperparameter.getResult(), scalar, op) : success();
+    }
     if (auto write = llvm::dyn_cast<train::WriteOp>(op))
       return lower(write);
     if (auto reshard = llvm::dyn_cast<plan::ReshardOp>(op))
       return lower(reshard);
-    FailureOr<Operation *> local = cloneLocal(builder, op, mapping, mesh);
+    if (isOnHost)
+      bringToHost(op);
+    FailureOr<Operation *> local = cloneLocal(builder, op, isOnHost ? onHost : mapping, mesh);
     if (failed(local))
       return failure();
+    for (auto [old, made] : llvm::zip_equal(op.getResults(), (*local)->getResults()))
+      mapping.map(old, made);
     if (!keepsLayouts)
       (*local)->removeAttr(plan::kLayoutsAttr);
     return success();
@@ -83,6 +90,43 @@ public:
     return success();
   }
 
+  /// Loads a master copy or state; what is on the host is brought to the device for the ops that run there.
+  LogicalResult loadMaster(train::ReadOp read) {
+    ResourceOp master = resources.ofMaster(read.getParameter());
+    if (failed(load(read.getResult(), master, *read)) || master.getLayout().getMemory() == plan::MemoryKind::device)
+      return success(master);
+    Value value = mapping.lookup(read.getResult());
+    onHost.map(read.getResult(), value);
+    if (llvm::any_of(read->getUsers(),
+                     [](Operation *user) { return getUpdateMemory(user) == plan::MemoryKind::device; }))
+      mapping.map(read.getResult(), move(*read, value, plan::MemoryKind::device));
+    return success();
+  }
+
+  /// Maps the operands of an optimizer step that runs on the host to values in its memory.
+  void bringToHost(Operation &op) {
+    for (Value operand : op.getOperands()) {
+      if (onHost.contains(operand))
+        continue;
+      Value value = mapping.lookupOrNull(operand);
+      if (auto hyperparameter = operand.getDefiningOp<train::HyperparameterOp>()) {
+        ResourceOp scalar = resources.ofScalar(hyperparameter.getName(), plan::MemoryKind::host);
+        auto load = LoadOp::create(builder, op.getLoc(), scalar.getTensorType(), scalar.getSymName());
+        copyLabels(*hyperparameter, load);
+        value = load.getResult();
+      } else {
+        value = move(op, value, plan::MemoryKind::host);
+      }
+      onHost.map(operand, value);
+    }
+  }
+
+  Value move(Operation &op, Value value, plan::MemoryKind memory) {
+    auto moved = MoveOp::create(builder, op.getLoc(), value, memory);
+    copyLabels(op, moved);
+    return moved.getResult();
+  }
+
   IRMapping mapping;
   Resources &resources;
   MeshAttr mesh;
@@ -106,6 +150,9 @@ public:
   }
 
 private:
+  /// The values that steps on the host read, by those of the old function.
+  IRMapping onHost;
+
   /// Returns the resource with the gradient that `@reduce` has reduced, where `op` is the reshard that asks for it.
   ResourceOp getReducedGradient(Operation &op) {
     auto reshard = llvm::dyn_cast<plan::ReshardOp>(op);
@@ -138,13 +185,19 @@ private:
     auto store = [&](ResourceOp resource, Value value) {
       copyLabels(*write, StoreOp::create(builder, write.getLoc(), resource.getSymName(), value));
     };
-    store(master, part);
+    Operation *step = write.getValue().getDefiningOp();
+    bool isOnHost = step && getUpdateMemory(step) == plan::MemoryKind::host;
+    bool isKeptOnHost = master.getLayout().getMemory() == plan::MemoryKind::host;
+    store(master, isKeptOnHost && !isOnHost ? move(*write, part, plan::MemoryKind::host) : part);
     if (master == compute)
       return success();
-    // Read again, so that the optimizer's result has one use and is made where it is stored.
-    auto stored = LoadOp::create(builder, write.getLoc(), master.getTensorType(), master.getSymName());
-    copyLabels(*write, stored);
-    Value own = stored.getResult();
+    Value own = part;
+    if (isOnHost || !isKeptOnHost) {
+      // Read again, so that the optimizer's result has one use and is made where it is stored.
+      auto stored = LoadOp::create(builder, write.getLoc(), master.getTensorType(), master.getSymName());
+      copyLabels(*write, stored);
+      own = stored.getResult();
+    }
     Type element = compute.getTensorType().getElementType();
     if (element != master.getTensorType().getElementType()) {
       // The conversion precedes the transfer, so that fewer bytes are sent.
@@ -152,8 +205,10 @@ private:
       copyLabels(*write, converted);
       own = converted;
     }
-    FailureOr<Value> copy =
-        reshardPart(*write, own, compute.getGlobalTensorType(), master.getLayout(), compute.getLayout());
+    if (isOnHost)
+      own = move(*write, own, plan::MemoryKind::device);
+    FailureOr<Value> copy = reshardPart(*write, own, compute.getGlobalTensorType(),
+                                        master.getLayout().withMemory(plan::MemoryKind::device), compute.getLayout());
     if (failed(copy))
       return failure();
     store(compute, *copy);
@@ -541,7 +596,8 @@ private:
     for (StringRef name : {plan::kMeshAttr, plan::kBucketBytesAttr, plan::kPipelineAttr})
       module->removeAttr(name);
     for (auto parameter : module.getOps<train::ParameterOp>())
-      for (StringRef name : {plan::kLayoutAttr, plan::kGradientLayoutAttr, plan::kMasterLayoutAttr})
+      for (StringRef name :
+           {plan::kLayoutAttr, plan::kGradientLayoutAttr, plan::kMasterLayoutAttr, plan::kStateMemoryAttr})
         parameter->removeAttr(name);
   }
 

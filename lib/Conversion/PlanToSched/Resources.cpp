@@ -58,6 +58,29 @@ LogicalResult Resources::declareInputs() {
   return success();
 }
 
+/// Returns the memory that holds the master copy and the optimizer's state of a weight.
+static plan::MemoryKind getStateMemory(train::ParameterOp weight) {
+  auto memory = weight->getAttrOfType<plan::MemoryKindAttr>(plan::kStateMemoryAttr);
+  return memory ? memory.getValue() : plan::MemoryKind::device;
+}
+
+plan::MemoryKind sched::getUpdateMemory(Operation *op) {
+  if (!llvm::isa<train::AdamWOp, train::SgdOp>(op))
+    return plan::MemoryKind::device;
+  auto isWritten = [](Value result) {
+    return llvm::all_of(result.getUsers(), [](Operation *user) { return llvm::isa<train::WriteOp>(user); });
+  };
+  // The first operands are what the results replace.
+  for (auto [result, operand] : llvm::zip(op->getResults(), op->getOperands())) {
+    auto read = operand.getDefiningOp<train::ReadOp>();
+    if (!read || !isWritten(result))
+      return plan::MemoryKind::device;
+  }
+  auto weight = SymbolTable::lookupNearestSymbolFrom<train::ParameterOp>(
+      op, op->getOperand(0).getDefiningOp<train::ReadOp>().getParameterAttr());
+  return weight ? getStateMemory(weight) : plan::MemoryKind::device;
+}
+
 LogicalResult Resources::declareParameters() {
   auto describe = [&](ResourceOp resource, train::ParameterOp parameter) {
     resource.setLogicalNameAttr(parameter.getLogicalNameAttr());
@@ -75,10 +98,11 @@ LogicalResult Resources::declareParameters() {
     if (!compute || !master)
       return parameter.emitOpError("has no layouts");
     bool isConverted = parameter.getTrainable() && parameter.getComputeTensorType() != parameter.getTensorType();
-    if (isConverted || !plan::haveSameParts(compute, master, mesh))
+    plan::MemoryKind memory = getStateMemory(parameter);
+    if (isConverted || memory != plan::MemoryKind::device || !plan::haveSameParts(compute, master, mesh))
       masters[parameter.getSymName()] =
           describe(declare(parameter.getLoc(), ResourceKind::master, "master_" + parameter.getSymName(),
-                           parameter.getTensorType(), master),
+                           parameter.getTensorType(), master.withMemory(memory)),
                    parameter);
     parameters[parameter.getSymName()] =
         describe(declare(parameter.getLoc(), ResourceKind::parameter, "parameter_" + parameter.getSymName(),
@@ -103,12 +127,29 @@ LogicalResult Resources::declareParameters() {
       LayoutAttr layout = layoutOf(parameter, plan::kMasterLayoutAttr);
       if (!layout)
         return parameter.emitOpError("has no layouts");
+      auto weight = module.lookupSymbol<train::ParameterOp>(parameter.getOfAttr());
       parameters[parameter.getSymName()] =
           describe(declare(parameter.getLoc(), ResourceKind::state, "state_" + parameter.getSymName(),
-                           parameter.getTensorType(), layout),
+                           parameter.getTensorType(), layout.withMemory(getStateMemory(weight))),
                    parameter);
     }
   return success();
+}
+
+void Resources::declareScalars() {
+  module.walk([&](train::HyperparameterOp op) {
+    for (Operation *user : op->getUsers()) {
+      plan::MemoryKind memory = getUpdateMemory(user);
+      ResourceOp &resource = scalars[{static_cast<int64_t>(op.getName()), static_cast<int64_t>(memory)}];
+      if (resource)
+        continue;
+      auto type = llvm::cast<RankedTensorType>(op.getResult().getType());
+      StringRef prefix = memory == plan::MemoryKind::device ? "scalar_" : "host_scalar_";
+      resource = declare(op.getLoc(), ResourceKind::scalar, prefix + train::stringifyHyperparameter(op.getName()), type,
+                         LayoutAttr::getWhole(type).withMemory(memory));
+      resource.setScalarAttr(op.getNameAttr());
+    }
+  });
 }
 
 LogicalResult Resources::declareOthers() {
@@ -132,15 +173,7 @@ LogicalResult Resources::declareOthers() {
       values[i] = *resource;
     }
   func::FuncOp update = lookup(train::kUpdateFunction);
-  module.walk([&](train::HyperparameterOp op) {
-    ResourceOp &resource = scalars[static_cast<int64_t>(op.getName())];
-    if (resource)
-      return;
-    auto type = llvm::cast<RankedTensorType>(op.getResult().getType());
-    resource = declare(op.getLoc(), ResourceKind::scalar, "scalar_" + train::stringifyHyperparameter(op.getName()),
-                       type, LayoutAttr::getWhole(type));
-    resource.setScalarAttr(op.getNameAttr());
-  });
+  declareScalars();
   struct Output {
     func::FuncOp function;
     ResourceKind kind;

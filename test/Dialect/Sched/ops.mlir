@@ -67,6 +67,10 @@ sched.program @program on <[<"data", 2>, <"model", 2>]> {
     %p = sched.permute %x to [1, 0, 3, 2] over ["data", "model"] : tensor<4x8xf32> -> tensor<4x8xf32>
     // CHECK: sched.own_part %[[G]] dim 0 over ["data"] : tensor<8x8xf32> -> tensor<4x8xf32>
     %o = sched.own_part %g dim 0 over ["data"] : tensor<8x8xf32> -> tensor<4x8xf32>
+    // CHECK: %[[M:.*]] = sched.move %[[W]] to host : tensor<8xf32>
+    %m = sched.move %w to host : tensor<8xf32>
+    // CHECK: sched.move %[[M]] to device {train.id = "m"} : tensor<8xf32>
+    %n = sched.move %m to device {train.id = "m"} : tensor<8xf32>
     // CHECK: sched.store @r, %[[W]] : tensor<8xf32>
     sched.store @r, %w : tensor<8xf32>
     // CHECK: sched.add_to @g, %[[W]] : tensor<8xf32> {train.id = "g"}

@@ -120,6 +120,7 @@ private:
       if (found == plan.parameters.end())
         return makeError("parameter " + printable(name) + " is not in the plan");
       parameter->removeAttr(kGradientLayoutAttr);
+      parameter->removeAttr(kStateMemoryAttr);
       struct Copy {
         StringRef attribute, key;
         const std::string &text;
@@ -138,6 +139,10 @@ private:
             getLayout(text, parameter.getTensorType(), "parameter " + printable(name) + " " + key.str());
         if (!layout)
           return layout.takeError();
+        if (attribute == kMasterLayoutAttr && layout->getMemory() == MemoryKind::host && parameter.getTrainable()) {
+          parameter->setAttr(kStateMemoryAttr, MemoryKindAttr::get(module.getContext(), MemoryKind::host));
+          layout = layout->withMemory(MemoryKind::device);
+        }
         parameter->setAttr(attribute, *layout);
       }
       masters[parameter.getSymNameAttr()] = parameter->getAttrOfType<LayoutAttr>(kMasterLayoutAttr);

@@ -106,6 +106,9 @@ static LogicalResult addParameters(PlanFile &plan, ModuleOp module) {
     PlannedParameter &row = plan.parameters[parameter.getLogicalName().str()];
     auto getText = [&](StringRef name) {
       auto layout = parameter->getAttrOfType<LayoutAttr>(name);
+      auto memory = parameter->getAttrOfType<MemoryKindAttr>(kStateMemoryAttr);
+      if (name == kMasterLayoutAttr && layout && memory)
+        layout = layout.withMemory(memory.getValue());
       return layout ? toText(layout) : std::string();
     };
     if (!row.compute.empty())

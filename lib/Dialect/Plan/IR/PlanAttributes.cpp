@@ -154,6 +154,10 @@ LayoutAttr LayoutAttr::withFlat(llvm::ArrayRef<StringAttr> flat) const {
   return get(getContext(), getDims(), flat, getUnreduced(), getMemory());
 }
 
+LayoutAttr LayoutAttr::withMemory(MemoryKind memory) const {
+  return get(getContext(), getDims(), getFlat(), getUnreduced(), memory);
+}
+
 int64_t LayoutAttr::getFlatParts(MeshAttr mesh) const {
   int64_t parts = 1;
   for (StringAttr axis : getFlat())

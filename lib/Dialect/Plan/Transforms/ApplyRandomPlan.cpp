@@ -76,6 +76,10 @@ struct ApplyRandomPlan : windlass::plan::impl::ApplyRandomPlanBase<ApplyRandomPl
       block.setLabel(labels[random.below(labels.size())]);
     }
     module->setAttr(kUnitBytesAttr, IntegerAttr::get(IntegerType::get(&getContext(), 64), 1 << random.below(20)));
+    if (random.oneIn(2))
+      for (auto parameter : module.getOps<train::ParameterOp>())
+        if (parameter.getRole() == train::Role::weight && parameter.getTrainable() && random.oneIn(2))
+          parameter->setAttr(kStateMemoryAttr, MemoryKindAttr::get(&getContext(), MemoryKind::host));
     return success();
   }
 

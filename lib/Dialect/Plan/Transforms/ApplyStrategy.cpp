@@ -350,6 +350,8 @@ struct ApplyStrategy : windlass::plan::impl::ApplyStrategyBase<ApplyStrategy> {
     if (failed(pinned))
       return failure();
     choice.pins = std::move(*pinned);
+    if (hostState)
+      keepStateOnHost(module);
     return applyStrategy(module, choice, bucketBytes);
   }
 
@@ -412,6 +414,12 @@ int64_t plan::getMicroBatches(ModuleOp module) {
     if (auto attribute = settings.getAs<IntegerAttr>("micro_batches"))
       return attribute.getInt();
   return 1;
+}
+
+void plan::keepStateOnHost(ModuleOp module) {
+  for (auto parameter : module.getOps<train::ParameterOp>())
+    if (parameter.getRole() == train::Role::weight && parameter.getTrainable())
+      parameter->setAttr(kStateMemoryAttr, MemoryKindAttr::get(module.getContext(), MemoryKind::host));
 }
 
 MeshAttr plan::makeMesh(MLIRContext *context, int64_t replicas, int64_t batchParts, int64_t modelRanks) {

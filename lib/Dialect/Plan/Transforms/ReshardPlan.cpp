@@ -570,7 +570,7 @@ llvm::Expected<ReshardPlan> ReshardPlanner::search(const State &start, const Sta
 
 llvm::Expected<ReshardPlan> plan::planReshard(ArrayRef<int64_t> shape, LayoutAttr from, LayoutAttr to, MeshAttr mesh) {
   if (from.getMemory() != to.getMemory())
-    return fail(from, to, "offload is not available yet");
+    return fail(from, to, "a reshard stays in one memory");
   for (UnreducedAttr unreduced : to.getUnreduced())
     if (mesh.sizeOf(unreduced.getAxis().getValue()) > 1 && !llvm::is_contained(from.getUnreduced(), unreduced))
       return fail(from, to,

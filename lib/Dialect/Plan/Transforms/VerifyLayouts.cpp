@@ -19,7 +19,7 @@ namespace {
 using Emit = llvm::function_ref<InFlightDiagnostic()>;
 
 /// Checks a layout by itself: it fits the shape; its axes exist, divide their factors and are used once; it is flat
-/// only where `mayBeFlat`; and it is in device memory, the only memory that programs use. With `isPerReplica` it names
+/// only where `mayBeFlat`; and it is in device memory, where operators run. With `isPerReplica` it names
 /// no axis of replicas.
 LogicalResult verifyLayout(Emit emit, LayoutAttr layout, Type type, MeshAttr mesh, bool isPerReplica, bool mayBeFlat) {
   auto tensor = llvm::dyn_cast<RankedTensorType>(type);
@@ -31,7 +31,8 @@ LogicalResult verifyLayout(Emit emit, LayoutAttr layout, Type type, MeshAttr mes
     return failure();
   if (layout.getMemory() != MemoryKind::device)
     return emit() << "is kept on " << stringifyMemoryKind(layout.getMemory())
-                  << ", but programs keep everything on the device: offload is not available yet";
+                  << ", but only master copies and the optimizer's state may be elsewhere than on the device, in the "
+                     "host's memory (--offload optimizer)";
   llvm::SmallSet<StringRef, 4> used;
   auto use = [&](StringAttr axis) -> LogicalResult {
     if (mesh.indexOf(axis.getValue()) < 0)

@@ -13,12 +13,6 @@ void FunctionLowering::pushCollective(Operation *op, CollectiveKind kind, train:
   unsigned communicator = program.getCommunicator(axes, allReduce ? allReduce.getPositionsAttr() : DenseI64ArrayAttr());
   unsigned stream = program.communicators[communicator].stream;
   int64_t ready = program.events++, done = program.events++;
-  auto pushEvent = [&](Command::Kind what, unsigned onStream, int64_t event) {
-    Command command(what, op->getLoc());
-    command.stream = onStream;
-    command.event = event;
-    push(std::move(command), op);
-  };
   // Collectives that still work on these buffers must be waited for before this one may start.
   Command command(Command::Kind::Collective, op->getLoc());
   command.stream = stream;
@@ -29,13 +23,20 @@ void FunctionLowering::pushCollective(Operation *op, CollectiveKind kind, train:
     command.destinations = permute.getDestinationsAttr();
   command.ins.append(ins.begin(), ins.end());
   command.outs.append(outs.begin(), outs.end());
+  // What comes from the host holds up the communicator only, not the device.
+  for (const View &view : ins)
+    if (auto it = pending.find(view.storage);
+        it != pending.end() && program.streams[it->second.stream].kind == StreamKind::h2d) {
+      pushEvent(Command::Kind::Wait, stream, it->second.event, op);
+      pending.erase(view.storage);
+    }
   waitFor(command);
-  pushEvent(Command::Kind::Record, kComputeStream, ready);
-  pushEvent(Command::Kind::Wait, stream, ready);
+  pushEvent(Command::Kind::Record, kComputeStream, ready, op);
+  pushEvent(Command::Kind::Wait, stream, ready, op);
   push(std::move(command), op);
-  pushEvent(Command::Kind::Record, stream, done);
+  pushEvent(Command::Kind::Record, stream, done, op);
   for (const View &view : llvm::concat<const View>(ins, outs))
-    pending[view.storage] = done;
+    pending[view.storage] = {done, stream};
 }
 
 LogicalResult FunctionLowering::lowerAllReduce(AllReduceOp op) {

@@ -56,6 +56,7 @@ LogicalResult FunctionLowering::run(ArrayRef<View> arguments, SmallVectorImpl<Vi
     View view = views.lookup(value);
     // What a later command may overwrite is kept as a copy.
     if (program.storages[view.storage].isMutableInStep) {
+      memory = program.storages[view.storage].memory;
       View copy = allocate(tensorType(value));
       pushCopy(terminator, copy, view);
       view = copy;
@@ -67,6 +68,9 @@ LogicalResult FunctionLowering::run(ArrayRef<View> arguments, SmallVectorImpl<Vi
 }
 
 LogicalResult FunctionLowering::lower(Operation *op) {
+  memory = plan::MemoryKind::device;
+  if (op->getNumOperands() > 0)
+    memory = program.storages[views.lookup(op->getOperand(0)).storage].memory;
   // What computes something that nobody reads is left out.
   if (isMemoryEffectFree(op) && op->use_empty())
     return success();
@@ -98,6 +102,8 @@ LogicalResult FunctionLowering::lower(Operation *op) {
     return lowerExchange(op);
   if (auto permute = dyn_cast<PermuteOp>(op))
     return lowerPermute(permute);
+  if (auto move = dyn_cast<MoveOp>(op))
+    return lowerMove(move);
   if (const KernelRow *row = findRow(op); row && row->origin == KernelOrigin::op)
     return lowerKernel(op, *row);
   if (isa<train::ScalarOpInterface, train::LossOp, train::ClipFactorOp>(op))
@@ -167,7 +173,7 @@ LogicalResult FunctionLowering::lowerAddTo(AddToOp op) {
 //===----------------------------------------------------------------------===//
 
 View FunctionLowering::allocate(RankedTensorType type) {
-  return View::dense(program.addTransient(getTensorBytes(type)), type);
+  return View::dense(program.addTransient(getTensorBytes(type), memory), type);
 }
 
 static bool hasAliasReadAfter(Value value, Operation *from) {
@@ -435,8 +441,16 @@ void FunctionLowering::push(Command command, Operation *op) {
   command.id = op->getAttr(train::kIdAttr);
   if (command.kind != Command::Kind::Record && command.kind != Command::Kind::Wait)
     command.owner = getOwner(op);
-  if (command.stream == kComputeStream)
+  if (command.stream == kComputeStream && memory == plan::MemoryKind::host) {
+    command.stream = program.getStream(StreamKind::host);
+    return pushBeside(std::move(command), op);
+  }
+  if (command.stream == kComputeStream) {
     waitFor(command);
+    for (const View &view : llvm::concat<const View>(command.ins, command.outs))
+      touched[view.storage] = commands.size() + 1;
+    lastComputed = commands.size() + 1;
+  }
   commands.push_back(std::move(command));
 }
 
@@ -475,7 +489,7 @@ void FunctionLowering::pushWait(int64_t event, Location loc, Attribute repeat) {
   wait.repeat = repeat;
   // Nothing of the collective is in use after this.
   pending.remove_if([&](auto &entry) {
-    if (entry.second != event)
+    if (entry.second.event != event)
       return false;
     wait.keepsAlive.push_back(entry.first);
     return true;
@@ -486,12 +500,12 @@ void FunctionLowering::pushWait(int64_t event, Location loc, Attribute repeat) {
 void FunctionLowering::waitFor(const Command &command) {
   for (const View &view : llvm::concat<const View>(command.ins, command.outs))
     if (auto it = pending.find(view.storage); it != pending.end())
-      pushWait(it->second, command.loc, command.repeat);
+      pushWait(it->second.event, command.loc, command.repeat);
 }
 
 void FunctionLowering::waitForAll() {
   while (!pending.empty())
-    pushWait(pending.front().second, function.getLoc(), Attribute());
+    pushWait(pending.front().second.event, function.getLoc(), Attribute());
 }
 
 View FunctionLowering::makeDense(Operation *op, const View &view) {

@@ -48,6 +48,7 @@ private:
   /// Lowers an all_gather, reduce_scatter, all_to_all or own_part.
   mlir::LogicalResult lowerExchange(mlir::Operation *op);
   mlir::LogicalResult lowerPermute(PermuteOp op);
+  mlir::LogicalResult lowerMove(MoveOp op);
   void pushCollective(mlir::Operation *op, CollectiveKind kind, train::ReductionKind reduction, mlir::ArrayAttr axes,
                       llvm::ArrayRef<View> outs, llvm::ArrayRef<View> ins);
 
@@ -73,6 +74,14 @@ private:
   void finish(mlir::Operation *op);
 
   void push(Command command, mlir::Operation *op);
+  /// Adds a command on a stream beside the compute stream that is no communicator's, with the events that order it.
+  void pushBeside(Command command, mlir::Operation *op);
+  /// Makes `stream` wait for the compute stream's last command on the storages of `command`.
+  void waitForCompute(const Command &command, mlir::Operation *op);
+  /// Makes the streams that write to the host's memory wait until the tensor before the last of `tensors` is no longer
+  /// used, so that others may have its place.
+  void limit(llvm::ArrayRef<unsigned> tensors, mlir::Operation *op);
+  void pushEvent(Command::Kind kind, unsigned stream, int64_t event, mlir::Operation *op);
   void pushCopy(mlir::Operation *op, const View &out, const View &in);
   Command makeFill(mlir::Operation *op, const View &out, double value);
   void pushFill(mlir::Operation *op, const View &out, double value);
@@ -99,8 +108,25 @@ private:
   llvm::DenseMap<mlir::Operation *, Destination> assembled;
   /// The sums whose first term has been written.
   llvm::DenseSet<mlir::Operation *> begun;
-  /// By storage: the event of the collective that last worked on it and that the compute stream has not waited for.
-  llvm::MapVector<unsigned, int64_t> pending;
+  /// An event behind which a stream beside the compute stream has ended its work on a storage.
+  struct Pending {
+    int64_t event;
+    unsigned stream;
+  };
+  /// By storage: the last of these events, which the compute stream has not waited for.
+  llvm::MapVector<unsigned, Pending> pending;
+  /// By storage: the number of commands behind the last one of the compute stream that works on it.
+  llvm::DenseMap<unsigned, size_t> touched;
+  /// The number of commands behind the compute stream's last one.
+  size_t lastComputed = 0;
+  /// The last record on the compute stream for a copy, the number of commands behind it, and the streams that have
+  /// waited for it.
+  std::optional<std::pair<int64_t, size_t>> computed;
+  llvm::SmallDenseSet<unsigned> waited;
+  /// The storages on the host into which tensors are copied, in order, and the transient ones that are copied back.
+  llvm::SmallVector<unsigned> arriving, leaving;
+  /// Where the operator that is lowered runs, and its results are.
+  plan::MemoryKind memory = plan::MemoryKind::device;
   llvm::DenseMap<mlir::Attribute, mlir::SmallVector<mlir::Operation *>> resourceUsers;
 };
 

@@ -8,8 +8,6 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/MathExtras.h"
 
-#include <map>
-
 using namespace mlir;
 using namespace windlass;
 using namespace windlass::sched;
@@ -25,6 +23,7 @@ ProgramLowering::ProgramLowering(ProgramOp program, llvm::MapVector<int64_t, Slo
       continue;
     Storage storage;
     storage.bytes = getTensorBytes(resource.getTensorType());
+    storage.memory = resource.getLayout().getMemory();
     storage.isTransient = false;
     storage.isMutableInStep =
         !llvm::is_contained({ResourceKind::input, ResourceKind::parameter, ResourceKind::master, ResourceKind::value,
@@ -77,9 +76,10 @@ void ProgramLowering::collectBuckets(func::FuncOp reduce) {
   }
 }
 
-unsigned ProgramLowering::addTransient(int64_t bytes) {
+unsigned ProgramLowering::addTransient(int64_t bytes, plan::MemoryKind memory) {
   Storage storage;
   storage.bytes = bytes;
+  storage.memory = memory;
   storages.push_back(storage);
   return storages.size() - 1;
 }
@@ -100,6 +100,14 @@ FlatSymbolRefAttr ProgramLowering::getIdentityFunction(Type element) {
     func::ReturnOp::create(builder, program.getLoc(), body->getArguments());
   }
   return known = FlatSymbolRefAttr::get(program.getContext(), name);
+}
+
+unsigned ProgramLowering::getStream(StreamKind kind) {
+  for (auto [number, stream] : llvm::enumerate(streams))
+    if (stream.kind == kind)
+      return number;
+  streams.push_back({stringifyStreamKind(kind).str(), kind});
+  return streams.size() - 1;
 }
 
 unsigned ProgramLowering::getCommunicator(ArrayAttr axes, DenseI64ArrayAttr positions) {
@@ -211,6 +219,9 @@ void ProgramLowering::shareStorages() {
     Command *command = timeline[time];
     for (View &view : llvm::concat<View>(command->ins, command->outs))
       view.storage = replacement[view.storage];
+    // Lifetimes are those of the compute stream's order.
+    if (command->stream != kComputeStream)
+      continue;
     llvm::SmallDenseSet<unsigned> taken;
     for (auto [o, out] : llvm::enumerate(command->outs)) {
       unsigned from = out.storage;
@@ -314,35 +325,37 @@ void ProgramLowering::placeSlots(ArrayRef<unsigned> resources, int64_t &end) {
   }
 }
 
-void ProgramLowering::placeStorages() {
+int64_t ProgramLowering::placePermanent(plan::MemoryKind memory, const llvm::SetVector<unsigned> &resources) {
   int64_t end = 0;
   auto place = [&](unsigned number) {
     Storage &storage = storages[number];
-    if (!isPermanent(storage))
+    if (!isPermanent(storage) || storage.memory != memory)
       return;
     storage.offset = end;
     end = llvm::alignTo(end + storage.bytes, kAlignment);
   };
-  llvm::SetVector<unsigned> resources = listResources();
   llvm::for_each(resources, place);
   for (unsigned number = 0; number < storages.size(); ++number)
     if (!resources.contains(number))
       place(number);
-  placeSlots(resources.getArrayRef(), end);
+  return end;
+}
 
-  std::vector<Command *> timeline = getTimeline();
+void ProgramLowering::placeTransients(plan::MemoryKind memory, int64_t end, ArrayRef<Command *> timeline) {
   std::vector<Lifetime> lifetimes = getLifetimes(timeline, storages.size());
   std::vector<schedule::LiveInterval> intervals;
   std::vector<unsigned> transients;
   for (auto [index, storage] : llvm::enumerate(storages))
-    if (storage.isTransient && !storage.chunk && lifetimes[index].first >= 0) {
+    if (storage.isTransient && !storage.chunk && storage.memory == memory && lifetimes[index].first >= 0) {
       intervals.push_back({storage.bytes, lifetimes[index].first, lifetimes[index].last});
       transients.push_back(index);
     }
   schedule::Packing packing = schedule::packIntervals(intervals, kAlignment);
   for (auto [index, offset] : llvm::zip_equal(transients, packing.offsets))
     storages[index].offset = end + offset;
-  arenaBytes = end + packing.bytes;
+  arenaBytes[memory] = end + packing.bytes;
+  if (memory != plan::MemoryKind::device)
+    return;
   liveBytes = end + packing.largestLiveSet;
   peak = describePeak(program.getContext(), timeline, intervals, packing.peak);
   // The stash is what lives between forward and backward pass; that of slots has been counted with them.
@@ -355,16 +368,26 @@ void ProgramLowering::placeStorages() {
       if (interval.first < border && interval.last >= border)
         stashBytes += llvm::alignTo(interval.bytes, kAlignment);
   }
+}
 
+void ProgramLowering::placeStorages() {
+  llvm::SetVector<unsigned> resources = listResources();
+  int64_t end = placePermanent(plan::MemoryKind::device, resources);
+  placeSlots(resources.getArrayRef(), end);
+  std::vector<Command *> timeline = getTimeline();
+  placeTransients(plan::MemoryKind::device, end, timeline);
+  placeTransients(plan::MemoryKind::host, placePermanent(plan::MemoryKind::host, resources), timeline);
   remark::analysis(program.getLoc(), remark::RemarkOpts::name("arena").category("sched-lower-to-commands"))
-      << remark::metric("bytes", arenaBytes) << remark::metric("resource_bytes", end)
+      << remark::metric("bytes", arenaBytes[plan::MemoryKind::device]) << remark::metric("resource_bytes", end)
       << remark::metric("largest_live_set", liveBytes);
 }
 
 FlatSymbolRefAttr ProgramLowering::getArenaName(unsigned storage) const {
-  std::optional<int64_t> chunk = storages[storage].chunk;
-  return chunk ? slotsNames.lookup(*chunk)
-               : FlatSymbolRefAttr::get(const_cast<ProgramOp &>(program).getContext(), kDeviceArena);
+  const Storage &its = storages[storage];
+  if (its.chunk)
+    return slotsNames.lookup(*its.chunk);
+  return FlatSymbolRefAttr::get(const_cast<ProgramOp &>(program).getContext(),
+                                its.memory == plan::MemoryKind::host ? kHostArena : kDeviceArena);
 }
 
 void ProgramLowering::emit() {
@@ -388,10 +411,13 @@ void ProgramLowering::emit() {
 
 void ProgramLowering::emitArena() {
   auto builder = OpBuilder::atBlockBegin(program.getBody());
-  auto arena = ArenaOp::create(builder, program.getLoc(), kDeviceArena, plan::MemoryKind::device, arenaBytes);
+  auto arena = ArenaOp::create(builder, program.getLoc(), kDeviceArena, plan::MemoryKind::device,
+                               arenaBytes[plan::MemoryKind::device]);
   arena->setAttr(kLargestLiveSetAttr, builder.getI64IntegerAttr(liveBytes));
   arena->setAttr(kPeakAttr, peak);
   arena->setAttr(kStashBytesAttr, builder.getI64IntegerAttr(stashBytes));
+  if (int64_t bytes = arenaBytes[plan::MemoryKind::host])
+    ArenaOp::create(builder, program.getLoc(), kHostArena, plan::MemoryKind::host, bytes);
   // The model may have parameters of these names.
   auto declare = [&](Operation *op) { return FlatSymbolRefAttr::get(symbols.insert(op)); };
   for (auto &[chunk, its] : slots)

@@ -8,11 +8,14 @@
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
 
+#include <map>
+
 namespace windlass::sched {
 
 /// Memory that is placed as one piece: a resource, the gradients of a bucket, or a transient value.
 struct Storage {
   int64_t bytes = 0;
+  plan::MemoryKind memory = plan::MemoryKind::device;
   bool isTransient = true;
   /// Whether forward or backward may change what it holds while others still read it.
   bool isMutableInStep = false;
@@ -113,7 +116,9 @@ public:
   llvm::MapVector<int64_t, Slots> slots;
   int64_t events = 0;
 
-  unsigned addTransient(int64_t bytes);
+  unsigned addTransient(int64_t bytes, plan::MemoryKind memory);
+  /// Returns the number of the stream of a kind that a program has one of at most. It is created at its first use.
+  unsigned getStream(StreamKind kind);
   ResourceOp getResource(mlir::FlatSymbolRefAttr name) { return symbols.lookup<ResourceOp>(name.getValue()); }
   View getView(ResourceOp resource) const { return resourceViews.lookup(resource.getSymNameAttr()); }
   plan::MeshAttr getMesh() { return program.getMesh(); }
@@ -143,7 +148,10 @@ private:
   llvm::SmallVector<mlir::FlatSymbolRefAttr> streamNames, communicatorNames;
   /// By chunk, once `emit` has declared them.
   llvm::DenseMap<int64_t, mlir::FlatSymbolRefAttr> slotsNames;
-  int64_t arenaBytes = 0, liveBytes = 0, stashBytes = 0;
+  /// The bytes of each arena.
+  std::map<plan::MemoryKind, int64_t> arenaBytes;
+  /// Those of the device's.
+  int64_t liveBytes = 0, stashBytes = 0;
   mlir::DictionaryAttr peak;
 
   void collectBuckets(mlir::func::FuncOp reduce);
@@ -154,6 +162,10 @@ private:
   llvm::SetVector<unsigned> listResources();
   /// Gives the storages of each chunk's slots their offsets, and the slots a place from `end` of the arena on.
   void placeSlots(llvm::ArrayRef<unsigned> resources, int64_t &end);
+  /// Places what lives for the whole run in the arena of a kind; returns where it ends.
+  int64_t placePermanent(plan::MemoryKind memory, const llvm::SetVector<unsigned> &resources);
+  /// Places the transients of an arena from `end` on, by the times of the timeline in which they are live.
+  void placeTransients(plan::MemoryKind memory, int64_t end, llvm::ArrayRef<Command *> timeline);
   /// Returns the symbol of the arena or slots that a storage is in.
   mlir::FlatSymbolRefAttr getArenaName(unsigned storage) const;
   /// Returns the commands of all functions in the order of time in which their transients are live.

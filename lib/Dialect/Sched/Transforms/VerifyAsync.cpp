@@ -158,8 +158,9 @@ private:
       return function.emitOpError("returns ") << function.getNumResults() << " values: only a forward returns any";
     if (failed(checkOwnChunk(function, getStep(function).getChunk())))
       return failure();
+    llvm::DenseMap<Value, plan::MemoryKind> memories;
     for (Operation &op : function.front()) {
-      if (failed(checkNoPlan(op)) || failed(checkOp(op)))
+      if (failed(checkNoPlan(op)) || failed(checkOp(op)) || failed(checkMemory(op, memories)))
         return failure();
       if (auto name = op.getAttrOfType<FlatSymbolRefAttr>("resource"))
         if (failed(checkSlotUse(function, op, name)))
@@ -181,9 +182,49 @@ private:
       return checkAxes(op, permute.getAxes());
     if (auto exchange = llvm::dyn_cast<AllToAllOp>(op))
       return checkShape(op, exchange.getAxes(), exchange.getConcatDim(), exchange.getSplitDim());
-    if (llvm::isa<LoadOp, StoreOp, AddToOp, MapOp, func::ReturnOp, train::TrainOpInterface>(op))
+    if (llvm::isa<LoadOp, StoreOp, AddToOp, MapOp, MoveOp, func::ReturnOp, train::TrainOpInterface>(op))
       return success();
     return op.emitOpError("does not belong to L4");
+  }
+
+  /// Checks that the operands of an operator are in one kind of memory, which runs it, and notes where its results are.
+  /// `memories` holds the values that are elsewhere than on the device.
+  LogicalResult checkMemory(Operation &op, llvm::DenseMap<Value, plan::MemoryKind> &memories) {
+    auto getMemory = [&](Value value) {
+      auto found = memories.find(value);
+      return found == memories.end() ? plan::MemoryKind::device : found->second;
+    };
+    plan::MemoryKind memory = plan::MemoryKind::device;
+    if (op.getNumOperands() > 0)
+      memory = getMemory(op.getOperand(0));
+    for (Value operand : op.getOperands())
+      if (getMemory(operand) != memory)
+        return op.emitOpError("has operands in memory of kind ")
+               << stringifyMemoryKind(memory) << " and of kind " << stringifyMemoryKind(getMemory(operand))
+               << ": bring them to one with sched.move";
+    auto name = op.getAttrOfType<FlatSymbolRefAttr>("resource");
+    auto resource = name ? symbols.lookup<ResourceOp>(name.getValue()) : ResourceOp();
+    if (auto move = llvm::dyn_cast<MoveOp>(op)) {
+      if (move.getMemory() == memory || move.getMemory() == plan::MemoryKind::disk)
+        return op.emitOpError("moves a value in memory of kind ")
+               << stringifyMemoryKind(memory) << " to kind " << stringifyMemoryKind(move.getMemory())
+               << ": values move between the device and the host";
+      memory = move.getMemory();
+    } else if (auto load = llvm::dyn_cast<LoadOp>(op)) {
+      memory = resource.getLayout().getMemory();
+    } else if (resource && resource.getLayout().getMemory() != memory) {
+      return op.emitOpError("writes a value in memory of kind ")
+             << stringifyMemoryKind(memory) << " to " << name << ", which is of kind "
+             << stringifyMemoryKind(resource.getLayout().getMemory());
+    } else if (memory != plan::MemoryKind::device && !llvm::isa<StoreOp, MapOp, train::ScalarOpInterface>(op)) {
+      const KernelRow *row = findRow(&op);
+      if (!row || !row->runsOnHost)
+        return op.emitOpError("reads memory of kind ") << stringifyMemoryKind(memory) << ", but runs on devices only";
+    }
+    if (memory != plan::MemoryKind::device)
+      for (Value result : op.getResults())
+        memories[result] = memory;
+    return success();
   }
 
   LogicalResult checkAxes(Operation &op, ArrayAttr axes) {

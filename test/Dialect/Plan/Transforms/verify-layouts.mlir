@@ -59,14 +59,14 @@ module attributes {plan.mesh = #plan.mesh<[<"hosts", 2, replica>, <"a", 2>, <"in
 // -----
 
 module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
-  // expected-error @below {{plan.master_layout is kept on host, but programs keep everything on the device: offload is not available yet}}
+  // expected-error @below {{plan.master_layout is kept on host, but only master copies and the optimizer's state may be elsewhere than on the device, in the host's memory (--offload optimizer)}}
   train.parameter weight @w "w" : tensor<4xf32> from #train.source<none> {plan.layout = #plan.layout<[<[<4>]>]>, plan.master_layout = #plan.layout<[<[<4>]>] memory = host>}
 }
 
 // -----
 
 module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
-  // expected-error @below {{argument 0 is kept on disk, but programs keep everything on the device}}
+  // expected-error @below {{argument 0 is kept on disk, but only master copies}}
   func.func @evaluate(%x: tensor<4xf32> {plan.layout = #plan.layout<[<[<4>]>] memory = disk>}) {
     return
   }

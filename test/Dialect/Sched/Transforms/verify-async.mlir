@@ -535,3 +535,106 @@ sched.program @program on <[]> {
 // expected-error @below {{does not belong to L4: a module has parameters and programs}}
 func.func private @loose()
 }
+
+// -----
+
+module {
+sched.program @program on <[]> {
+  sched.resource parameter @w : tensor<8xf32> of tensor<8xf32> <[<[<8>]>]>
+  sched.resource master @m : tensor<8xf32> of tensor<8xf32> <[<[<8>]>] memory = host>
+  func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} { return }
+  func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} { return }
+  func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} { return }
+  func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} {
+    %w = sched.load @w : tensor<8xf32>
+    %m = sched.load @m : tensor<8xf32>
+    // expected-error @below {{has operands in memory of kind device and of kind host: bring them to one with sched.move}}
+    %s = train.add %w, %m : tensor<8xf32>
+    return
+  }
+  sched.schedule [#sched.action<forward>, #sched.action<backward>, #sched.action<reduce>, #sched.action<update>]
+}
+}
+
+// -----
+
+module {
+sched.program @program on <[]> {
+  sched.resource parameter @w : tensor<8xf32> of tensor<8xf32> <[<[<8>]>]>
+  sched.resource master @m : tensor<8xf32> of tensor<8xf32> <[<[<8>]>] memory = host>
+  func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} { return }
+  func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} { return }
+  func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} { return }
+  func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} {
+    %w = sched.load @w : tensor<8xf32>
+    %m = sched.load @m : tensor<8xf32>
+    // expected-error @below {{writes a value in memory of kind host to @w, which is of kind device}}
+    sched.store @w, %m : tensor<8xf32>
+    return
+  }
+  sched.schedule [#sched.action<forward>, #sched.action<backward>, #sched.action<reduce>, #sched.action<update>]
+}
+}
+
+// -----
+
+module {
+sched.program @program on <[]> {
+  sched.resource parameter @w : tensor<8xf32> of tensor<8xf32> <[<[<8>]>]>
+  sched.resource master @m : tensor<8xf32> of tensor<8xf32> <[<[<8>]>] memory = host>
+  func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} { return }
+  func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} { return }
+  func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} { return }
+  func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} {
+    %w = sched.load @w : tensor<8xf32>
+    %m = sched.load @m : tensor<8xf32>
+    // expected-error @below {{moves a value in memory of kind device to kind device: values move between the device and the host}}
+    %s = sched.move %w to device : tensor<8xf32>
+    return
+  }
+  sched.schedule [#sched.action<forward>, #sched.action<backward>, #sched.action<reduce>, #sched.action<update>]
+}
+}
+
+// -----
+
+module {
+sched.program @program on <[]> {
+  sched.resource parameter @w : tensor<8xf32> of tensor<8xf32> <[<[<8>]>]>
+  sched.resource master @m : tensor<8xf32> of tensor<8xf32> <[<[<8>]>] memory = host>
+  func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} { return }
+  func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} { return }
+  func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} { return }
+  func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} {
+    %w = sched.load @w : tensor<8xf32>
+    %m = sched.load @m : tensor<8xf32>
+    // expected-error @below {{reads memory of kind host, but runs on devices only}}
+    %s = train.square_sum %m : tensor<8xf32> -> tensor<f32>
+    return
+  }
+  sched.schedule [#sched.action<forward>, #sched.action<backward>, #sched.action<reduce>, #sched.action<update>]
+}
+}
+
+// -----
+
+module {
+sched.program @program on <[]> {
+  sched.resource parameter @w : tensor<8xf32> of tensor<8xf32> <[<[<8>]>]>
+  sched.resource master @m : tensor<8xf32> of tensor<8xf32> <[<[<8>]>] memory = host>
+  func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} { return }
+  func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} { return }
+  func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} { return }
+  func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} {
+    %w = sched.load @w : tensor<8xf32>
+    %m = sched.load @m : tensor<8xf32>
+    %h = sched.move %w to host : tensor<8xf32>
+    %s = train.add %h, %m : tensor<8xf32>
+    %d = sched.move %s to device : tensor<8xf32>
+    sched.store @w, %d : tensor<8xf32>
+    sched.store @m, %s : tensor<8xf32>
+    return
+  }
+  sched.schedule [#sched.action<forward>, #sched.action<backward>, #sched.action<reduce>, #sched.action<update>]
+}
+}

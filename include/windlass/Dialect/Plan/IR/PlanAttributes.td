@@ -152,9 +152,10 @@ def Plan_LayoutAttr : Plan_Attr<"Layout", "layout"> {
     /// Fails with a diagnostic unless the layout has the dims of `type` and the factors of each multiply to its size.
     ::llvm::LogicalResult verifyFits(::mlir::RankedTensorType type,
                                      ::llvm::function_ref<::mlir::InFlightDiagnostic()> emitError) const;
-    /// Returns the same layout with other unreduced, or other flat axes.
+    /// Returns the same layout with other unreduced axes, with other flat axes, or in another memory.
     LayoutAttr withUnreduced(::llvm::ArrayRef<UnreducedAttr> unreduced) const;
     LayoutAttr withFlat(::llvm::ArrayRef<::mlir::StringAttr> flat) const;
+    LayoutAttr withMemory(::windlass::plan::MemoryKind memory) const;
     /// Returns the number of ranges that the flat axes make; 1 where nothing is flattened.
     int64_t getFlatParts(MeshAttr mesh) const;
     /// Returns the type of a rank's local slice, with one dim where it is a range; every split of a dim must divide it.

@@ -45,6 +45,9 @@ constexpr char kLayoutAttr[] = "plan.layout";
 /// On `train.parameter`: the layouts of the accumulated gradient, and of the master copy with its optimizer state.
 constexpr char kGradientLayoutAttr[] = "plan.gradient_layout";
 constexpr char kMasterLayoutAttr[] = "plan.master_layout";
+/// On a `train.parameter` that is trained: a MemoryKindAttr, the memory that holds its master copy and optimizer state
+/// from step to step, where its update runs too; without it the device's.
+constexpr char kStateMemoryAttr[] = "plan.state_memory";
 /// On an op: a RepeatAttr.
 constexpr char kRepeatAttr[] = "plan.repeat";
 /// On an op: a SegmentAttr.

@@ -133,6 +133,18 @@ def OwnPartOp : Sched_Collective<"own_part", "the rank's own part along `dim`; m
   let assemblyFormat = "$input `dim` $dim `over` $axes attr-dict `:` type($input) `->` type($result)";
 }
 
+def MoveOp : Sched_Op<"move", [Pure, AllTypesMatch<["input", "result"]>]> {
+  let summary = "the value, copied into a kind of memory";
+  let description = [{
+    Resources say by their layouts which memory they are in; other results are where their operands are, and all
+    operands of an operator are in one kind of memory. Only optimizer steps and element-wise functions run on values in
+    the host's memory.
+  }];
+  let arguments = (ins Train_Tensor:$input, Plan_MemoryKindAttr:$memory);
+  let results = (outs Train_Tensor:$result);
+  let assemblyFormat = "$input `to` $memory attr-dict `:` type($input)";
+}
+
 def MapOp : Sched_Op<"map", [Pure, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "a fused chain of element-wise ops: a scalar function over an iteration space";
   let description = [{

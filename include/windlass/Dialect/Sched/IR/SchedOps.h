@@ -27,6 +27,7 @@ constexpr char kPlacementAttr[] = "sched.placement";
 
 /// Name of the device arena.
 constexpr char kDeviceArena[] = "device_arena";
+constexpr char kHostArena[] = "host_arena";
 
 /// Function: UnitAttr on the scalar functions that sched.map and sched.launch_map name.
 constexpr char kScalarFunctionAttr[] = "sched.scalar_function";

@@ -1,0 +1,174 @@
+"""Plans whose optimizer state is in the host's memory, where it is updated too.
+
+    test_offload.py             every level of the interpreter, plans, refusals
+    test_offload.py programs    emitted programs, which train bit for bit as those with all state on the device
+"""
+
+import dataclasses
+import json
+import sys
+
+import common
+import equivalence
+import test_average
+
+SIZES = dict(tokens=8, width=16, vocabulary=32)
+STRATEGIES = ('ddp', 'zero1', 'zero2', 'zero3', 'megatron', 'zero1*megatron=2')
+
+
+class OffloadCase(test_average.AverageCase):
+    def model(self, family, **change):
+        return self.small(family, **{'layers': 2, **SIZES, **change})
+
+    def setup_of_model(self, model, **change):
+        return dataclasses.replace(super().setup_of(model, micro_batches=4, **change), average='micro-batches', host_state=True)
+
+    def batches(self, model, count):
+        return common.Case.batches(self, model, count)
+
+    def refuse(self, code, words, *arguments):
+        outcome = common.windlass(*arguments)
+        self.assertEqual(outcome.code, code, outcome.err)
+        for word in words:
+            self.assertIn(word, outcome.err)
+
+
+class LevelsTest(OffloadCase):
+    def test_strategies(self):
+        model = self.model('gpt')
+        for strategy in STRATEGIES:
+            with self.subTest(strategy):
+                self.check(self.setup_of_model(model, strategy=strategy, ranks=(4,)))
+
+    def test_families(self):
+        for family in ('llama', 'vit', 'moe'):
+            with self.subTest(family):
+                self.check(self.setup_of_model(self.model(family), strategy='zero1', ranks=(2,)))
+
+    def test_precision(self):
+        """In 16 bits, for f16 with a loss scale: the host rounds the weights that go back."""
+        model = self.model('gpt')
+        for precision in ('bf16', 'f16'):
+            judge = equivalence.Equivalence(self.setup_of_model(model, strategy='zero1', precision=precision))
+            l2 = judge.lower(judge.graph(), equivalence.TO_L2, 'l2.mlir')
+            reference = judge.run(l2, 'L2', 'f64')
+            for module, level in judge.lower_for(l2, 2):
+                with self.subTest(precision=precision, level=level):
+                    judge.compare(reference, judge.run(module, level, 'f64', '--ranks', 2), 'f64')
+
+    def test_sgd_without_clipping(self):
+        self.check(self.setup_of_model(self.model('gpt'), ranks=(2,), clip=False, optimizer='sgd'))
+
+    def test_stages(self):
+        """Each position keeps its own state; the first and the last one have copies of the tied weight."""
+        self.check(self.setup_of_model(self.model('gpt', layers=3), positions=2, strategy='zero1', ranks=(2,)))
+
+
+class PlanTest(OffloadCase):
+    def plan(self, model, *flags):
+        path = self.folder / 'plan.json'
+        outcome = self.succeed('plan', model, '--micro-batches', 4, '--clip', '--json', '-o', path, *flags)
+        return json.loads(outcome.out), json.loads(path.read_text()), path
+
+    def test_bytes(self):
+        """What the plan says of either memory: 12 bytes of each parameter are with the host, a weight and a gradient with the device."""
+        model = self.model('gpt', layers=3)
+        for precision, weight in (('f32', 4), ('bf16', 2)):
+            kept, _, _ = self.plan(model, '--cluster', 'cpu:2', '--strategy', 'ddp', '--precision', precision)
+            moved, plan, _ = self.plan(model, '--cluster', 'cpu:2', '--strategy', 'ddp', '--precision', precision, '--offload', 'optimizer')
+            held, now = kept['bytes_per_device'], moved['bytes_per_device']
+            parameters = held['gradients'] // 4
+            self.assertEqual((held['host'], held['optimizer_state']), (0, 8 * parameters))
+            self.assertEqual((now['parameters'], now['gradients'], now['optimizer_state']), (weight * parameters, 4 * parameters, 0))
+            self.assertGreaterEqual(now['host'], 12 * parameters)
+            # Two gradients and two weights of a kilobyte at most are on their way, and each buffer begins at a multiple of 64 bytes.
+            largest = 3 * SIZES['width'] ** 2 * 4 * 4
+            self.assertLess(now['host'], 12 * parameters + 4 * largest + 64 * 8 * len(plan['parameters']))
+            self.assertLess(now['arena'], held['arena'])
+            self.assertTrue(all(row['master'].endswith(' on host') for row in plan['parameters'].values()))
+
+    def test_search(self):
+        """The search knows where the state is, and its bound holds for such plans."""
+        model = self.model('gpt', layers=3)
+        flags = ('--cluster', 'h200:2', '--precision', 'bf16')
+        kept, _, _ = self.plan(model, *flags)
+        moved, _, _ = self.plan(model, *flags, '--offload', 'optimizer')
+        self.assertLess(moved['bytes_per_device']['arena'], kept['bytes_per_device']['arena'])
+        self.assertTrue(0 < moved['bound_seconds'] <= moved['simulated_seconds'])
+
+    def test_fits(self):
+        """With the host's memory a plan fits that does not without."""
+        model = self.model('gpt', layers=3)
+        flags = ('--cluster', 'h200:2', '--strategy', 'ddp')
+        moved, _, _ = self.plan(model, *flags, '--offload', 'optimizer')
+        limit = moved['bytes_per_device']['arena'] + moved['bytes_per_device']['reserve']['total']
+        self.plan(model, *flags, '--offload', 'optimizer', '--memory-limit', limit)
+        self.refuse(3, ('the plan needs', f'the limit is {limit} bytes'), 'plan', model, '--micro-batches', 4, '--clip', *flags, '--memory-limit', limit)
+
+    def test_claims(self):
+        model = self.model('gpt')
+        _, plan, path = self.plan(model, '--cluster', 'cpu:2', '--offload', 'optimizer')
+        self.succeed('plan', model, '--verify', path)
+        self.assertIn('on host', self.succeed('explain', next(iter(plan['parameters'])), '--plan', path).out)
+        self.succeed('simulate', model, '--plan', path)
+
+    def test_bad_words(self):
+        model = self.model('gpt')
+        _, plan, path = self.plan(model, '--cluster', 'cpu:2', '--strategy', 'ddp')
+        self.refuse(2, ('--offload takes none or optimizer', "'disk'"), 'plan', model, '--cluster', 'cpu:2', '--offload', 'disk')
+        self.refuse(1, ('--offload', '--plan'), 'emit', model, '--plan', path, '--offload', 'optimizer', '-o', self.folder / 'out')
+        name = next(iter(plan['parameters']))
+        for copy in ('compute', 'gradient'):
+            edited = json.loads(path.read_text())
+            edited['parameters'][name][copy] += ' on host'
+            path.with_name('edited.json').write_text(json.dumps(edited))
+            self.refuse(1, ('is kept on host', 'only master copies'), 'emit', model, '--plan', path.with_name('edited.json'), '-o', self.folder / 'out')
+
+    def test_host_without_room(self):
+        """The memory of the host is a limit of its own."""
+        model = self.model('gpt')
+        _, plan, _ = self.plan(model, '--cluster', 'h200:2')
+        machine = plan['cluster']
+        machine['hosts'][0]['memory_bytes'] = 2048
+        path = self.folder / 'cluster.json'
+        path.write_text(json.dumps(machine))
+        self.refuse(3, ("of the host's memory per device", '1024 bytes', 'leave --offload out'), 'plan', model, '--micro-batches', 4,
+                    '--cluster', path, '--offload', 'optimizer')
+
+
+class ProgramsTest(OffloadCase):
+    def train(self, model, run, steps, *flags):
+        gradients = self.folder / f'{run}.safetensors'
+        self.succeed('train', model, '-n', 2, '--data', self.folder / 'data.safetensors', '--steps', steps, '--micro-batches', 4, '-o', self.folder / run,
+                     '--dump-gradients', gradients, *flags)
+        newest = sorted((self.folder / run / 'checkpoints').glob('step-*'))[-1]
+        self.succeed('checkpoint', 'export', newest, '--state', '-o', self.folder / run / 'merged.safetensors')
+        rows = [json.loads(row) for row in (self.folder / run / 'metrics.jsonl').read_text().splitlines()]
+        return [(row['loss'], row['grad_norm']) for row in rows], (self.folder / run / 'merged.safetensors').read_bytes()
+
+    def test_same_bits(self):
+        """Losses, norms, gradients, parameters and state of a run, and of one that goes on from the other's checkpoint."""
+        model = self.model('gpt')
+        self.batches(model, 32).rename(self.folder / 'data.safetensors')
+        for number, flags in enumerate((('--strategy', 'ddp'), ('--strategy', 'zero1'), ('--strategy', 'zero3'),
+                                        ('--strategy', 'megatron'), ('--stages', 2, '--strategy', 'ddp'),
+                                        ('--strategy', 'zero2', '--communicator', 'mpi'))):
+            with self.subTest(flags=flags):
+                kept = self.train(model, f'kept{number}', 4, *flags)
+                moved = self.train(model, f'moved{number}', 2, *flags, '--offload', 'optimizer')
+                self.assertEqual(moved[0], kept[0][:2])
+                self.assertEqual((self.folder / f'moved{number}.safetensors').read_bytes(), (self.folder / f'kept{number}.safetensors').read_bytes())
+                self.assertEqual(self.train(model, f'moved{number}', 4, *flags, '--offload', 'optimizer', '--resume'), kept)
+        self.train(model, 'changing', 2, '--strategy', 'ddp', '--offload', 'optimizer')
+        self.assertEqual(self.train(model, 'changing', 4, '--strategy', 'ddp', '--resume'),
+                         self.train(model, 'kept', 4, '--strategy', 'ddp'))
+
+
+if __name__ == '__main__':
+    kept = ('ProgramsTest',) if sys.argv[1:2] == ['programs'] else ('LevelsTest', 'PlanTest')
+    if sys.argv[1:2] == ['programs']:
+        del sys.argv[1]
+    for name in ('LevelsTest', 'PlanTest', 'ProgramsTest'):
+        if name not in kept:
+            del globals()[name]
+    common.main()
