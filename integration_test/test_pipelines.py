@@ -109,6 +109,17 @@ class RandomPlansTest(test_plans.PlansCase):
                             judge.compare(reference, judge.run(module, level, 'f64', '--ranks', positions * ranks), 'f64')
 
 
+class PassedOnTest(test_plans.PlansCase):
+    def test_values_of_a_later_forward(self):
+        """The first chunk's backward reads a slice that the second one's forward has made: it comes back with the gradients."""
+        judge = equivalence.Equivalence(self.setup_of_family('moe', positions=2, schedule='gpipe'))
+        l2 = judge.lower(judge.graph(), equivalence.TO_L2, 'l2.mlir')
+        cut = judge.lower(l2, equivalence.TO_CHUNKS, 'cut.mlir', devices=8)
+        l3 = judge.lower(cut, test_plans.TO_L3 + equivalence.TO_L3B, 'l3.mlir', seed=153, R=4)
+        l4 = judge.lower(l3, equivalence.TO_L4, 'l4.mlir')
+        judge.compare(judge.run(l2, 'L2', 'f64'), judge.run(l4, 'L4', 'f64', '--ranks', 8), 'f64')
+
+
 class PlanTest(PipelineCase):
     def plan(self, model, *flags):
         path = self.folder / 'plan.json'
@@ -348,13 +359,13 @@ class ProgramsTest(PipelineCase):
 
 if __name__ == '__main__':
     suites = {'programs': ['ProgramsTest'], 'plans': ['RandomPlansTest']}
-    kept = suites.get(''.join(sys.argv[1:2]), ['LevelsTest', 'PlanTest'])
+    kept = suites.get(''.join(sys.argv[1:2]), ['LevelsTest', 'PassedOnTest', 'PlanTest'])
     words = [sys.argv.pop(1) for word in sys.argv[1:] if word in suites or 'RandomPlansTest' in kept]
     if words[1:]:
         RandomPlansTest.COUNT = int(words[1])
     if words[2:]:
         RandomPlansTest.FAMILIES = words[2:]
-    for name in ('LevelsTest', 'PlanTest', 'ProgramsTest', 'RandomPlansTest'):
+    for name in ('LevelsTest', 'PassedOnTest', 'PlanTest', 'ProgramsTest', 'RandomPlansTest'):
         if name not in kept:
             del globals()[name]
     common.main()

@@ -5,6 +5,7 @@
 #include "ChunkUpdates.h"
 #include "TiedGradients.h"
 
+#include "windlass/Dialect/Plan/Transforms/LayoutInference.h"
 #include "windlass/Dialect/Sched/IR/Schedules.h"
 #include "windlass/Schedule/NamedSchedules.h"
 #include "windlass/Schedule/ScheduleProblem.h"
@@ -103,6 +104,10 @@ private:
     findParameterChunks(backward);
 
     func::FuncOp oldForward = forward.getFunction(), oldBackward = backward.getFunction();
+    // What a later forward has made has the same layout where a backward passes it on.
+    for (BlockArgument argument : oldBackward.getArguments())
+      if (plan::LayoutAttr layout = plan::getLayout(results->getOperand(argument.getArgNumber())))
+        oldBackward.setArgAttr(argument.getArgNumber(), plan::kLayoutAttr, layout);
     std::vector<llvm::DenseSet<unsigned>> stash(chunkCount);
     LogicalResult isPossible = success();
     // A backward reads what its own forward has made or was given; what a later forward has made comes with gradients.
