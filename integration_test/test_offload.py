@@ -6,6 +6,7 @@
 
 import dataclasses
 import json
+import re
 import sys
 
 import common
@@ -123,6 +124,18 @@ class PlanTest(OffloadCase):
             edited['parameters'][name][copy] += ' on host'
             path.with_name('edited.json').write_text(json.dumps(edited))
             self.refuse(1, ('is kept on host', 'only master copies'), 'emit', model, '--plan', path.with_name('edited.json'), '-o', self.folder / 'out')
+
+    def test_edits(self):
+        """A plan may keep the state of some parameters on the host."""
+        model = self.model('gpt')
+        _, plan, path = self.plan(model, '--cluster', 'cpu:2', '--strategy', 'ddp')
+        parameters = [name for name in plan['parameters'] if name.endswith('weight')]
+        for name in parameters[::2]:
+            plan['parameters'][name]['master'] += ' on host'
+        path.write_text(json.dumps(plan))
+        self.succeed('emit', model, '--plan', path, '-o', self.folder / 'project')
+        steps = (self.folder / 'project' / 'src' / 'step.cpp').read_text()
+        self.assertEqual(len(set(re.findall(r'\b(?:d2h|h2d|host)_\d', steps))), 3)
 
     def test_host_without_room(self):
         """The memory of the host is a limit of its own."""

@@ -172,7 +172,8 @@ class LimitTest(Case):
                     continue
                 ranks = re.match(r'1 host of (\d+) x cpu with ', option)
                 strategy, needed = re.search(r'--strategy (\S+) \((\d+) bytes', option).groups()
-                said = self.plan(model, '--memory-limit', limit, ranks=int(ranks[1]) if ranks else 2, strategy=strategy)
+                offload = option.split(' --strategy')[0].split() if option.startswith('--offload') else []
+                said = self.plan(model, '--memory-limit', limit, *offload, ranks=int(ranks[1]) if ranks else 2, strategy=strategy)
                 self.assertEqual(self.needs(said), int(needed))
 
     def test_models_without_blocks(self):

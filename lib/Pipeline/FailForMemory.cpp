@@ -1,6 +1,7 @@
 #include "FailForMemory.h"
 
 #include "FitMemory.h"
+#include "HostMemory.h"
 
 #include "windlass/Support/Words.h"
 
@@ -36,9 +37,25 @@ static Cluster enlarge(Cluster cluster, int64_t factor) {
   return cluster;
 }
 
+/// Returns what describes the first of `strategies` with which a plan fits, behind `prefix`; nothing where none does.
+static std::optional<std::string> findFit(ModuleOp unplanned, PlanChoice choice,
+                                          const std::set<std::string> &strategies, const std::string &prefix) {
+  for (const std::string &strategy : strategies) {
+    choice.strategy = strategy;
+    FittedSchedule fit;
+    if (tryStrategy(unplanned, choice, fit) && getHostNeed(fit.schedule, choice.cluster).fits())
+      return prefix + "--strategy " + strategy + " (" + exactSizeText(fit.schedule.bytes) + ", " +
+             describeTries(fit.schedule) + ")";
+  }
+  return std::nullopt;
+}
+
 LogicalResult windlass::failForMemory(ModuleOp unplanned, const PlanChoice &choice, const Schedule &least) {
   int64_t limit = choice.getMemoryLimit();
   std::vector<std::string> options = {"--memory-limit " + std::to_string(least.bytes)};
+  std::set<std::string> named;
+  for (const plan::NamedStrategy &each : plan::getNamedStrategies())
+    named.insert(each.name.str());
   for (int64_t factor : kFactors) {
     PlanChoice other = choice;
     other.cluster = enlarge(choice.cluster, factor);
@@ -48,20 +65,21 @@ LogicalResult windlass::failForMemory(ModuleOp unplanned, const PlanChoice &choi
     std::set<std::string> strategies = {choice.strategy, plan::getLastResorts().front()->name.str()};
     strategies.erase("auto");
     if (factor == 1) {
-      for (const plan::NamedStrategy &each : plan::getNamedStrategies())
-        strategies.insert(each.name.str());
+      strategies = named;
       // This strategy is the one that does not fit.
       strategies.erase(choice.strategy);
     }
     // A strategy that fits on fewer devices fits on more.
-    for (const std::string &strategy : strategies) {
-      other.strategy = strategy;
-      FittedSchedule fit;
-      if (options.size() > 1 || !tryStrategy(unplanned, other, fit))
-        continue;
-      options.push_back((factor == 1 ? "" : other.cluster.describe() + " with ") + "--strategy " + strategy + " (" +
-                        exactSizeText(fit.schedule.bytes) + ", " + describeTries(fit.schedule) + ")");
-    }
+    if (auto fit = findFit(unplanned, other, strategies, factor == 1 ? "" : other.cluster.describe() + " with "))
+      options.push_back(*fit);
+  }
+  if (!choice.keepsStateOnHost) {
+    OwningOpRef<ModuleOp> offloaded(unplanned.clone());
+    plan::keepStateOnHost(*offloaded);
+    if (choice.strategy != "auto")
+      named.insert(choice.strategy);
+    if (auto fit = findFit(*offloaded, choice, named, "--offload optimizer "))
+      options.push_back(*fit);
   }
   return emitError(unplanned.getContext(), Code::memory)
          << "the plan needs " + exactSizeText(least.bytes) + " per device, " + exactSizeText(least.reserve.total()) +

@@ -74,16 +74,26 @@ TEST_F(ParameterCostsTest, EqualCopiesAreOne) {
 }
 
 TEST_F(ParameterCostsTest, BytesByMemory) {
-  ParameterLabel label = makeLabel(kMaster);
-  plan::LayoutAttr master = label.copies.master;
-  label.copies.master = plan::LayoutAttr::get(&context, master.getDims(), master.getFlat(), master.getUnreduced(),
-                                              plan::MemoryKind::host);
-  EXPECT_THAT(makeCosts().getCopyBytes(label),
-              ElementsAre(Pair(plan::MemoryKind::device, 96 + 192), Pair(plan::MemoryKind::host, 48 + 3 * 48)));
-  EXPECT_TRUE(label.shardsMaster());
-  // A copy in another memory is not a shard because of that.
-  label.copies.master = plan::LayoutAttr::get(&context, label.read.getDims(), {}, {}, plan::MemoryKind::host);
-  EXPECT_FALSE(label.shardsMaster());
+  traits.stateMemory = plan::MemoryKind::host;
+  // The weight, the gradient and its shard stay; the master's shard and those of two states go.
+  EXPECT_THAT(makeCosts().getCopyBytes(makeLabel(kMaster)),
+              ElementsAre(Pair(plan::MemoryKind::device, 96 + 192 + 48), Pair(plan::MemoryKind::host, 3 * 48)));
+  // A weight that is not its own master takes bytes of its own in f32 too.
+  traits.computeType = traits.type;
+  EXPECT_THAT(makeCosts().getCopyBytes(makeLabel(kWhole)),
+              ElementsAre(Pair(plan::MemoryKind::device, 192 + 192), Pair(plan::MemoryKind::host, 3 * 192)));
+}
+
+TEST_F(ParameterCostsTest, UpdatesOnTheHost) {
+  int64_t onDevice = makeCosts().getTimes(makeLabel(kWhole)).exposed;
+  LeastParameterTimes least = makeCosts().getLeastTimes(makeLabel(kWhole));
+  traits.stateMemory = plan::MemoryKind::host;
+  // CPU ranks are their hosts: the kernel is the same, and the copies beside it are shorter.
+  EXPECT_EQ(makeCosts().getTimes(makeLabel(kWhole)).exposed, onDevice);
+  LeastParameterTimes host = makeCosts().getLeastTimes(makeLabel(kWhole));
+  EXPECT_GT(least.update, 0);
+  EXPECT_EQ(host.update, 0);
+  EXPECT_EQ(host.squares, least.squares);
 }
 
 TEST_F(ParameterCostsTest, TimesWithoutShards) {
