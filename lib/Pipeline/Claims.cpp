@@ -30,8 +30,7 @@ static std::string hashOfProfile(const PlanChoice &choice) {
   return choice.profile ? hash(writeProfile(*choice.profile)) : "";
 }
 
-/// Returns the numbers that tell the problem of a mesh from others: the sizes of the mesh, and behind them the number
-/// of stages where there are several.
+/// Returns the name of a mesh's problem: the sizes of the mesh, followed by the number of stages if there are several.
 static std::vector<int64_t> makeName(plan::MeshAttr mesh, int64_t stages) {
   auto sizes = planner::getSizes(mesh);
   std::vector<int64_t> name(sizes.begin(), sizes.end());

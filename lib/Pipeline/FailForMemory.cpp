@@ -37,7 +37,8 @@ static Cluster enlarge(Cluster cluster, int64_t factor) {
   return cluster;
 }
 
-/// Returns what describes the first of `strategies` with which a plan fits, behind `prefix`; nothing where none does.
+/// Returns the text of the option to choose the first of `strategies` whose plan fits, with `prefix` in front; nothing
+/// where no plan fits.
 static std::optional<std::string> findFit(ModuleOp unplanned, PlanChoice choice,
                                           const std::set<std::string> &strategies, const std::string &prefix) {
   for (const std::string &strategy : strategies) {

@@ -253,7 +253,7 @@ static int64_t getHeldBytes(ModuleOp planned) {
     auto compute = parameter->getAttrOfType<plan::LayoutAttr>(plan::kLayoutAttr);
     auto master = parameter->getAttrOfType<plan::LayoutAttr>(plan::kMasterLayoutAttr);
     total += getTensorBytes(compute.getLocalType(parameter.getComputeTensorType(), mesh));
-    if (parameter.getTrainable() && !parameter->hasAttr(plan::kStateMemoryAttr) &&
+    if (parameter.getTrainable() && plan::getStateMemory(parameter) == plan::MemoryKind::device &&
         !plan::haveSameParts(compute, master, mesh))
       total += getTensorBytes(master.getLocalType(parameter.getTensorType(), mesh));
   }

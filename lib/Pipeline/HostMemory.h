@@ -6,18 +6,19 @@
 
 namespace windlass {
 
-/// What a plan takes of a host's memory.
+/// The host's memory that a rank needs, and that it may have.
 struct HostNeed {
-  /// The bytes of a rank's arena in it; the most of all positions.
+  /// The bytes of the arena that a rank has in the host's memory; those of the largest one where positions differ.
   int64_t bytes = 0;
-  /// The bytes that each device may have: an equal part, of which CPU ranks have taken their other arena and the
-  /// reserve already. Nothing where the cluster does not state the memory.
+  /// The bytes that a rank may have: the host's devices share its memory evenly, and a CPU rank has its other arena and
+  /// the reserve there too. Nothing where the cluster does not state the host's memory.
   std::optional<int64_t> part;
   bool fits() const { return bytes == 0 || !part || bytes <= *part; }
 };
+/// Returns what a rank of the schedule needs, and may have, of the smallest host of the cluster.
 HostNeed getHostNeed(Schedule &schedule, const Cluster &cluster);
 
-/// Fails with a diagnostic of kind `memory` where the arenas that the ranks of a host have in its memory exceed it.
+/// Fails with a diagnostic of kind `memory` where a rank needs more of the host's memory than it may have.
 mlir::LogicalResult checkHostMemory(Schedule &schedule, const Cluster &cluster);
 
 } // namespace windlass

@@ -48,8 +48,8 @@ public:
   void build(int parts);
   /// Returns that problem for a rank's memory, and builds it where needed.
   const search::Problem &getProblem(int parts, int64_t memoryBytes);
-  /// Builds the problem that bounds the steps of all plans, for a rank's memory; with `stages` S > 1, S times the steps
-  /// of all pipelines of S stages on this mesh.
+  /// Builds the problem that bounds the steps of all plans that fit into a rank's memory. With `stages` S > 1 it bounds
+  /// S times the step of every pipeline whose S positions have this mesh.
   search::Problem buildBound(int64_t memoryBytes, int64_t stages);
 
   /// Evaluates the known plans for a rank's memory, adds them to `named`, and returns the least cost of those that fit.

@@ -18,8 +18,7 @@ static ParameterTraits getTraits(const ParameterGroup &group) {
   traits.computeType = group.getComputeType();
   train::ParameterOp first = group.parameters.front();
   traits.isTrainable = first.getTrainable();
-  if (auto memory = first->getAttrOfType<plan::MemoryKindAttr>(plan::kStateMemoryAttr))
-    traits.stateMemory = memory.getValue();
+  traits.stateMemory = plan::getStateMemory(first);
   traits.states = group.states;
   auto members = static_cast<int64_t>(group.parameters.size());
   int64_t backward = llvm::count_if(group.reads, [](train::ReadOp read) { return read->hasAttr(train::kForwardAttr); });

@@ -98,9 +98,9 @@ private:
   /// Applies the choices of a plan to a module at L2, which the plan must fit; `what` names the plan in messages.
   mlir::LogicalResult putPlan(mlir::ModuleOp unplanned, const plan::PlanFile &plan, llvm::StringRef what);
   mlir::LogicalResult startFrom(planner::PlanSearch &plans, const plan::PlanFile &start);
-  /// Sets the plan's text for the module and its schedule.
-  /// Reports what does not fit into the memory of a device or of its host. `unplanned` is at L2.
+  /// Fails where the schedule does not fit into the memory of a device or of its host. `unplanned` is at L2.
   mlir::LogicalResult checkMemory(mlir::ModuleOp unplanned, const PlanChoice &choice);
+  /// Sets the plan's text for the module and its schedule.
   mlir::LogicalResult keepPlan(const PlanChoice &choice);
   void addAttentions(const PlanChoice &choice, cpp::ProjectOptions &options);
   mlir::InFlightDiagnostic error(Code code);

@@ -53,8 +53,9 @@ public:
     FailureOr<Operation *> local = cloneLocal(builder, op, isOnHost ? onHost : mapping, mesh);
     if (failed(local))
       return failure();
-    for (auto [old, made] : llvm::zip_equal(op.getResults(), (*local)->getResults()))
-      mapping.map(old, made);
+    if (isOnHost)
+      for (auto [old, made] : llvm::zip_equal(op.getResults(), (*local)->getResults()))
+        mapping.map(old, made);
     if (!keepsLayouts)
       (*local)->removeAttr(plan::kLayoutsAttr);
     return success();
@@ -93,8 +94,10 @@ public:
   /// Loads a master copy or state; what is on the host is brought to the device for the ops that run there.
   LogicalResult loadMaster(train::ReadOp read) {
     ResourceOp master = resources.ofMaster(read.getParameter());
-    if (failed(load(read.getResult(), master, *read)) || master.getLayout().getMemory() == plan::MemoryKind::device)
-      return success(master);
+    if (failed(load(read.getResult(), master, *read)))
+      return failure();
+    if (master.getLayout().getMemory() == plan::MemoryKind::device)
+      return success();
     Value value = mapping.lookup(read.getResult());
     onHost.map(read.getResult(), value);
     if (llvm::any_of(read->getUsers(),

@@ -58,12 +58,6 @@ LogicalResult Resources::declareInputs() {
   return success();
 }
 
-/// Returns the memory that holds the master copy and the optimizer's state of a weight.
-static plan::MemoryKind getStateMemory(train::ParameterOp weight) {
-  auto memory = weight->getAttrOfType<plan::MemoryKindAttr>(plan::kStateMemoryAttr);
-  return memory ? memory.getValue() : plan::MemoryKind::device;
-}
-
 plan::MemoryKind sched::getUpdateMemory(Operation *op) {
   if (!llvm::isa<train::AdamWOp, train::SgdOp>(op))
     return plan::MemoryKind::device;
@@ -78,7 +72,7 @@ plan::MemoryKind sched::getUpdateMemory(Operation *op) {
   }
   auto weight = SymbolTable::lookupNearestSymbolFrom<train::ParameterOp>(
       op, op->getOperand(0).getDefiningOp<train::ReadOp>().getParameterAttr());
-  return weight ? getStateMemory(weight) : plan::MemoryKind::device;
+  return weight ? plan::getStateMemory(weight) : plan::MemoryKind::device;
 }
 
 LogicalResult Resources::declareParameters() {
@@ -98,7 +92,7 @@ LogicalResult Resources::declareParameters() {
     if (!compute || !master)
       return parameter.emitOpError("has no layouts");
     bool isConverted = parameter.getTrainable() && parameter.getComputeTensorType() != parameter.getTensorType();
-    plan::MemoryKind memory = getStateMemory(parameter);
+    plan::MemoryKind memory = plan::getStateMemory(parameter);
     if (isConverted || memory != plan::MemoryKind::device || !plan::haveSameParts(compute, master, mesh))
       masters[parameter.getSymName()] =
           describe(declare(parameter.getLoc(), ResourceKind::master, "master_" + parameter.getSymName(),
@@ -130,7 +124,7 @@ LogicalResult Resources::declareParameters() {
       auto weight = module.lookupSymbol<train::ParameterOp>(parameter.getOfAttr());
       parameters[parameter.getSymName()] =
           describe(declare(parameter.getLoc(), ResourceKind::state, "state_" + parameter.getSymName(),
-                           parameter.getTensorType(), layout.withMemory(getStateMemory(weight))),
+                           parameter.getTensorType(), layout.withMemory(plan::getStateMemory(weight))),
                    parameter);
     }
   return success();

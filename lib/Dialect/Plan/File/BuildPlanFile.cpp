@@ -106,9 +106,8 @@ static LogicalResult addParameters(PlanFile &plan, ModuleOp module) {
     PlannedParameter &row = plan.parameters[parameter.getLogicalName().str()];
     auto getText = [&](StringRef name) {
       auto layout = parameter->getAttrOfType<LayoutAttr>(name);
-      auto memory = parameter->getAttrOfType<MemoryKindAttr>(kStateMemoryAttr);
-      if (name == kMasterLayoutAttr && layout && memory)
-        layout = layout.withMemory(memory.getValue());
+      if (name == kMasterLayoutAttr && layout)
+        layout = layout.withMemory(getStateMemory(parameter));
       return layout ? toText(layout) : std::string();
     };
     if (!row.compute.empty())

@@ -40,6 +40,11 @@ SmallVector<StringAttr> plan::getFlatAxes(LayoutAttr layout, MeshAttr mesh) {
   return axes;
 }
 
+MemoryKind plan::getStateMemory(train::ParameterOp weight) {
+  auto memory = weight->getAttrOfType<MemoryKindAttr>(kStateMemoryAttr);
+  return memory ? memory.getValue() : MemoryKind::device;
+}
+
 bool plan::haveSameParts(LayoutAttr a, LayoutAttr b, MeshAttr mesh) {
   if (a == b)
     return true;

@@ -74,12 +74,12 @@ private:
   void finish(mlir::Operation *op);
 
   void push(Command command, mlir::Operation *op);
-  /// Adds a command on a stream beside the compute stream that is no communicator's, with the events that order it.
+  /// Adds a copy between memories, or a command that the host runs, with the events that order its stream among others.
   void pushBeside(Command command, mlir::Operation *op);
-  /// Makes `stream` wait for the compute stream's last command on the storages of `command`.
+  /// Makes the stream of `command` wait for the compute stream's last command on the storages of `command`.
   void waitForCompute(const Command &command, mlir::Operation *op);
-  /// Makes the streams that write to the host's memory wait until the tensor before the last of `tensors` is no longer
-  /// used, so that others may have its place.
+  /// Makes the streams that write to the host's memory wait until the last but one of `tensors` is no longer used, so
+  /// that another tensor may have its place.
   void limit(llvm::ArrayRef<unsigned> tensors, mlir::Operation *op);
   void pushEvent(Command::Kind kind, unsigned stream, int64_t event, mlir::Operation *op);
   void pushCopy(mlir::Operation *op, const View &out, const View &in);

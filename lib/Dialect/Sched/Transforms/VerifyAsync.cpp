@@ -210,7 +210,7 @@ private:
                << stringifyMemoryKind(memory) << " to kind " << stringifyMemoryKind(move.getMemory())
                << ": values move between the device and the host";
       memory = move.getMemory();
-    } else if (auto load = llvm::dyn_cast<LoadOp>(op)) {
+    } else if (llvm::isa<LoadOp>(op)) {
       memory = resource.getLayout().getMemory();
     } else if (resource && resource.getLayout().getMemory() != memory) {
       return op.emitOpError("writes a value in memory of kind ")

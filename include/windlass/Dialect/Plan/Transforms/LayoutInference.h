@@ -26,6 +26,9 @@ std::optional<Digits> getDigits(DimLayoutAttr dim, MeshAttr mesh);
 /// Returns the layout's flat axes, without axes of one member.
 llvm::SmallVector<mlir::StringAttr> getFlatAxes(LayoutAttr layout, MeshAttr mesh);
 
+/// Returns the memory that holds the master copy and the optimizer's state of a weight.
+MemoryKind getStateMemory(train::ParameterOp weight);
+
 /// Whether each rank holds the same elements, in the same order, unreduced over the same axes, under both layouts.
 bool haveSameParts(LayoutAttr a, LayoutAttr b, MeshAttr mesh);
 

@@ -25,7 +25,7 @@ constexpr char kConstantValue[] = "value";
 /// Module: PlacementAttr, the position of each chunk; without it one position runs one chunk.
 constexpr char kPlacementAttr[] = "sched.placement";
 
-/// Name of the device arena.
+/// The names of the arenas in the memory of the device and of the host.
 constexpr char kDeviceArena[] = "device_arena";
 constexpr char kHostArena[] = "host_arena";
 
