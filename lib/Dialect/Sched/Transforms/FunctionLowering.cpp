@@ -495,6 +495,7 @@ void FunctionLowering::pushWait(int64_t event, Location loc, Attribute repeat) {
     return true;
   });
   commands.push_back(std::move(wait));
+  lastComputed = commands.size();
 }
 
 void FunctionLowering::waitFor(const Command &command) {

@@ -117,7 +117,7 @@ private:
   llvm::MapVector<unsigned, Pending> pending;
   /// By storage: the number of commands behind the last one of the compute stream that works on it.
   llvm::DenseMap<unsigned, size_t> touched;
-  /// The number of commands behind the compute stream's last one.
+  /// The number of commands behind the compute stream's last one, which may be a wait: what it has waited for is free.
   size_t lastComputed = 0;
   /// The last record on the compute stream for a copy, the number of commands behind it, and the streams that have
   /// waited for it.

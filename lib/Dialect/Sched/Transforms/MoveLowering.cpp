@@ -22,7 +22,7 @@ void FunctionLowering::waitForCompute(const Command &command, Operation *op) {
   size_t last = 0;
   for (const View &view : llvm::concat<const View>(command.ins, command.outs))
     last = std::max(last, touched.lookup(view.storage));
-  // Packing may give a new value the place of one that the compute stream has used until now.
+  // Packing may give a new value the place of one that the compute stream has used, or waited for, until now.
   for (const View &view : command.outs)
     if (program.storages[view.storage].isTransient && program.storages[view.storage].memory == plan::MemoryKind::device)
       last = std::max(last, lastComputed);
