@@ -318,7 +318,10 @@ ParameterFacts PlacementFacts::describeParameter(StringRef logicalName) {
     auto layoutOf = [&](StringRef attribute) { return parameter->getAttrOfType<plan::LayoutAttr>(attribute); };
     plan::LayoutAttr compute = layoutOf(plan::kLayoutAttr), gradient = layoutOf(plan::kGradientLayoutAttr),
                      master = layoutOf(plan::kMasterLayoutAttr);
-    for (auto [name, layout] : {std::pair("compute", compute), {"gradient", gradient}, {"master", master}}) {
+    for (auto [name, attribute] : {std::pair("compute", plan::kLayoutAttr),
+                                   {"gradient", plan::kGradientLayoutAttr},
+                                   {"master", plan::kMasterLayoutAttr}}) {
+      plan::LayoutAttr layout = plan::getCopyLayout(parameter, attribute);
       if (!layout)
         continue;
       RankedTensorType local = layout.getLocalType(type, mesh);

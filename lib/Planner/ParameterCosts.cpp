@@ -21,11 +21,16 @@ std::map<plan::MemoryKind, int64_t> ParameterCosts::getCopyBytes(const Parameter
   if (!traits.isTrainable)
     return bytes;
   plan::LayoutAttr gradient = plan::dropUnreduced(label.copies.gradient);
-  bytes[gradient.getMemory()] += getBytes(gradient, traits.type);
+  // Labels do not say over which axes operators leave partial sums; those of data-parallel ranks are large.
+  bool isScattered = llvm::all_of(mesh.getDataAxes(), [&](StringAttr axis) {
+    return mesh.sizeOf(axis.getValue()) == 1 || plan::usesAxis(gradient, axis);
+  });
+  bool mayBeOnHost = isScattered && plan::isReadAsAccumulated(gradient, master, mesh);
+  bytes[mayBeOnHost ? traits.gradientMemory : plan::MemoryKind::device] += getBytes(gradient, traits.type);
   // The update reads the gradient in the master's layout; a gradient that is accumulated in another layout is kept
   // besides.
   if (gradient != master)
-    bytes[gradient.getMemory()] += getBytes(master, traits.type);
+    bytes[plan::MemoryKind::device] += getBytes(master, traits.type);
   bytes[traits.stateMemory] += getBytes(master, traits.type) * (1 + traits.states);
   return bytes;
 }

@@ -38,6 +38,8 @@ struct ParameterTraits {
   int64_t states = 0;
   /// Where the master copy and the state are, and are updated.
   plan::MemoryKind stateMemory = plan::MemoryKind::device;
+  /// Where the accumulated gradient is, if ranks accumulate it as its update reads it; else it is on the device.
+  plan::MemoryKind gradientMemory = plan::MemoryKind::device;
   /// The number of times that the forward and the backward pass of one micro-batch read it, each with a gather where it
   /// is sharded.
   int64_t forwardReads = 1, backwardReads = 1;

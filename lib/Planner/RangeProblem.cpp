@@ -19,6 +19,7 @@ static ParameterTraits getTraits(const ParameterGroup &group) {
   train::ParameterOp first = group.parameters.front();
   traits.isTrainable = first.getTrainable();
   traits.stateMemory = plan::getStateMemory(first);
+  traits.gradientMemory = plan::getGradientMemory(first);
   traits.states = group.states;
   auto members = static_cast<int64_t>(group.parameters.size());
   int64_t backward = llvm::count_if(group.reads, [](train::ReadOp read) { return read->hasAttr(train::kForwardAttr); });
