@@ -91,7 +91,7 @@ search::Problem RangeProblem::buildBoundWithRecompute(const RecomputeCounts &cou
 search::Problem RangeProblem::buildBound(const RecomputeCounts &counts, bool choosesRecompute, int64_t stages) {
   bool overlaps = costs.overlapsCollectives(), isCut = stages > 1;
   RangeSetting setting = builder.getSetting();
-  setting.windows = BoundPrices::makeWindows(overlaps, isCut);
+  setting.windows = BoundPrices::makeWindows(groups, overlaps, isCut);
   if (isCut) {
     // The positions together hold everything once.
     setting.positions = 1;

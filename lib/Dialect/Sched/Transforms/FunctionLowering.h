@@ -80,14 +80,21 @@ private:
   void waitForCompute(const Command &command, mlir::Operation *op);
   /// Transient tensors that moves have begun to bring elsewhere, in order. Those from `first` on still hold memory.
   struct Transit {
-    llvm::SmallVector<unsigned> storages;
+    struct Tensor {
+      unsigned storage;
+      /// The event behind which a stream beside the compute stream has made it; none where the compute stream has.
+      std::optional<int64_t> made;
+    };
+    llvm::SmallVector<Tensor> tensors;
     size_t first = 0;
     int64_t bytes = 0;
   };
   /// Makes room for a tensor beside those that hold memory, so that all take twice the bytes of the largest one that the
   /// function moves at most: calls `release` with each that has to be no longer used.
-  void makeRoom(Transit &transit, int64_t bytes, llvm::function_ref<void(unsigned)> release);
-  void add(Transit &transit, unsigned storage);
+  void makeRoom(Transit &transit, int64_t bytes, llvm::function_ref<void(const Transit::Tensor &)> release);
+  void add(Transit &transit, unsigned storage, std::optional<int64_t> made = std::nullopt);
+  /// Makes the compute stream wait for the event, if something is in use until then.
+  void waitIfPending(int64_t event, mlir::Operation *op);
   /// Makes the streams that write to the host's memory wait until the storage is no longer used.
   void releaseOnHost(unsigned storage, mlir::Operation *op);
   void pushEvent(Command::Kind kind, unsigned stream, int64_t event, mlir::Operation *op);

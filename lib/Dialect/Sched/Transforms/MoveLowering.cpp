@@ -34,8 +34,8 @@ void FunctionLowering::waitForCompute(const Command &command, Operation *op) {
 }
 
 void FunctionLowering::pushBeside(Command command, Operation *op) {
-  // What the host's kernels read has been copied there by this function, and that waited for the device, or by one before,
-  // for which the device has waited.
+  // What the host's kernels read has been copied there by this function, and that waited for the device, or by one
+  // before, for which the device has waited.
   bool isOfHost = program.streams[command.stream].kind == StreamKind::host;
   if (!isOfHost || !hasHostBegun)
     waitForCompute(command, op);
@@ -64,17 +64,23 @@ void FunctionLowering::releaseOnHost(unsigned storage, Operation *op) {
   pending.erase(storage);
 }
 
-void FunctionLowering::makeRoom(Transit &transit, int64_t bytes, llvm::function_ref<void(unsigned)> release) {
-  while (transit.first < transit.storages.size() && transit.bytes + bytes > 2 * largestMove) {
-    unsigned oldest = transit.storages[transit.first++];
-    transit.bytes -= program.storages[oldest].bytes;
+void FunctionLowering::makeRoom(Transit &transit, int64_t bytes,
+                                llvm::function_ref<void(const Transit::Tensor &)> release) {
+  while (transit.first < transit.tensors.size() && transit.bytes + bytes > 2 * largestMove) {
+    const Transit::Tensor &oldest = transit.tensors[transit.first++];
+    transit.bytes -= program.storages[oldest.storage].bytes;
     release(oldest);
   }
 }
 
-void FunctionLowering::add(Transit &transit, unsigned storage) {
-  transit.storages.push_back(storage);
+void FunctionLowering::add(Transit &transit, unsigned storage, std::optional<int64_t> made) {
+  transit.tensors.push_back({storage, made});
   transit.bytes += program.storages[storage].bytes;
+}
+
+void FunctionLowering::waitIfPending(int64_t event, Operation *op) {
+  if (llvm::any_of(pending, [&](const auto &entry) { return entry.second.event == event; }))
+    pushWait(event, op->getLoc(), op->getAttr(plan::kRepeatAttr));
 }
 
 LogicalResult FunctionLowering::lowerMove(MoveOp op) {
@@ -92,26 +98,30 @@ LogicalResult FunctionLowering::lowerMove(MoveOp op) {
   // A number stays until the end: many steps read it.
   bool isNumber = input.getElements() == 1;
   if (isToHost && !isNumber)
-    makeRoom(arriving, bytes, [&](unsigned oldest) { releaseOnHost(oldest, op); });
+    makeRoom(arriving, bytes, [&](const Transit::Tensor &oldest) { releaseOnHost(oldest.storage, op); });
   makeOutputs(op, /*canAccumulate=*/false, command);
   View wanted = command.outs.front();
   if (!wanted.isDense())
     command.outs.front() = allocate(cast<RankedTensorType>(op.getResult().getType()));
   View moved = command.outs.front();
+  auto maker = pending.find(input.storage);
+  std::optional<int64_t> made = maker == pending.end() ? std::nullopt : std::optional(maker->second.event);
   pushBeside(std::move(command), op);
   if (isToHost && !isNumber && program.storages[moved.storage].isTransient)
     add(arriving, moved.storage);
   if (!isNumber && program.storages[input.storage].isTransient) {
-    // What follows on the compute stream, or on the host, may have the place of what was copied before.
+    // What follows on the compute stream, or on the host, may have the place of what was copied before, and of what a
+    // collective has made that from.
     Transit &source = isToHost ? departing : leaving;
-    makeRoom(source, bytes, [&](unsigned oldest) {
-      auto it = pending.find(oldest);
+    makeRoom(source, bytes, [&](const Transit::Tensor &oldest) {
       if (!isToHost)
-        releaseOnHost(oldest, op);
-      else if (it != pending.end())
+        return releaseOnHost(oldest.storage, op);
+      if (oldest.made)
+        waitIfPending(*oldest.made, op);
+      if (auto it = pending.find(oldest.storage); it != pending.end())
         pushWait(it->second.event, op->getLoc(), op->getAttr(plan::kRepeatAttr));
     });
-    add(source, input.storage);
+    add(source, input.storage, made);
   }
   if (!wanted.isDense())
     pushCopy(op, wanted, moved);
