@@ -28,7 +28,7 @@ std::pair<int64_t, int64_t> Legalizer::padToSame(int64_t size, int64_t window, i
 FailureOr<Legalizer::WindowLists> Legalizer::readWindows(NodeContext &node, const Entry &image,
                                                          llvm::ArrayRef<int64_t> window, bool pools) {
   size_t spatial = image.getRank() - 2;
-  WindowLists lists{Shape(window), Shape(spatial, 1), Shape(spatial, 1), Shape(2 * spatial, 0)};
+  WindowLists lists{Shape(window), Shape(spatial, 1), Shape(spatial, 1), Shape(2 * spatial, 0), {}};
   for (auto [name, list] :
        {std::pair("strides", &lists.strides), {"dilations", &lists.dilations}, {"pads", &lists.pads}})
     if (auto given = node.getInts(name))
@@ -39,7 +39,6 @@ FailureOr<Legalizer::WindowLists> Legalizer::readWindows(NodeContext &node, cons
       return invalid(node, "has an auto_pad that is none of NOTSET, VALID, SAME_UPPER and SAME_LOWER");
     lists.pads.assign(2 * spatial, 0);
   }
-  auto emit = [&] { return emitError(node.op.getLoc()) << node.op.getOpType() << " "; };
   auto isInRange = [](int64_t value) { return value >= 1 && value < kBound; };
   if (padding.starts_with("SAME") && lists.strides.size() == spatial && lists.dilations.size() == spatial &&
       lists.window.size() == spatial)
@@ -48,12 +47,18 @@ FailureOr<Legalizer::WindowLists> Legalizer::readWindows(NodeContext &node, cons
           isInRange(image.getShape()[i + 2]))
         std::tie(lists.pads[i], lists.pads[i + spatial]) = padToSame(
             image.getShape()[i + 2], lists.window[i], lists.strides[i], lists.dilations[i], padding == "SAME_UPPER");
-  if (failed(lists.getWindows().inferSpatial(emit, image.getShape())) ||
-      (pools && failed(lists.getWindows().checkInside(emit, image.getShape())))) {
+  return failed(checkWindows(node, image, lists, pools)) ? FailureOr<WindowLists>() : lists;
+}
+
+LogicalResult Legalizer::checkWindows(NodeContext &node, const Entry &image, WindowLists &lists, bool pools) {
+  auto emit = [&] { return emitError(node.op.getLoc()) << node.op.getOpType() << " "; };
+  auto spatial = lists.getWindows().inferSpatial(emit, image.getShape());
+  if (failed(spatial) || (pools && failed(lists.getWindows().checkInside(emit, image.getShape())))) {
     isInvalid = true;
     return failure();
   }
-  return lists;
+  lists.spatial = *spatial;
+  return success();
 }
 
 /// Whether kernels tile the image: the embedding of vision transformers.
@@ -120,8 +125,7 @@ LogicalResult Legalizer::legalizeConv(NodeContext &node) {
                   node.inputs[2].getElementType() != x.getElementType()))
     return invalid(node, "has a bias that does not fit its kernels");
   Shape shape{x.getShape()[0], outs};
-  llvm::append_range(shape,
-                     *lists->getWindows().inferSpatial([&] { return emitError(node.op.getLoc()); }, x.getShape()));
+  llvm::append_range(shape, lists->spatial);
   if (failed(checkCount(node, shape)))
     return failure();
   Entry result;
@@ -140,12 +144,26 @@ LogicalResult Legalizer::legalizeConv(NodeContext &node) {
   return give(node, result);
 }
 
+LogicalResult Legalizer::extendPads(NodeContext &node, const Entry &image, WindowLists &lists, bool countsPads) {
+  for (size_t i = 0, spatial = lists.window.size(); i < spatial; ++i) {
+    int64_t size = image.getShape()[i + 2], low = lists.pads[i], stride = lists.strides[i];
+    int64_t room = size + low + lists.pads[i + spatial] - lists.dilations[i] * (lists.window[i] - 1) - 1;
+    int64_t last = (room + stride - 1) / stride * stride;
+    if (last <= room || last >= size + low)
+      continue;
+    if (countsPads)
+      return unsupported("has ceil_mode and count_include_pad, with windows that reach beyond the pads");
+    lists.pads[i + spatial] += last - room;
+  }
+  return checkWindows(node, image, lists, /*pools=*/true);
+}
+
 LogicalResult Legalizer::legalizePool(NodeContext &node) {
   if (failed(expectTensors(node, 1)))
     return failure();
   const Entry &x = node.inputs[0];
   auto window = node.getInts("kernel_shape");
-  if (x.getRank() < 3 || !x.isFloat() || !window)
+  if (x.getRank() < 3 || !x.isFloat() || x.type.getNumElements() < 1 || !window)
     return invalid(node, "needs an image of floats and a kernel_shape");
   if (x.getRank() > 5)
     return unsupported("has more than three spatial dims");
@@ -157,19 +175,12 @@ LogicalResult Legalizer::legalizePool(NodeContext &node) {
   if (failed(lists))
     return failure();
   bool countsPads = !isMax && node.getInt("count_include_pad", 0) != 0;
-  if (node.getInt("ceil_mode", 0) != 0)
-    for (size_t i = 0, spatial = window->size(); i < spatial; ++i) {
-      // The last window may reach beyond the pads, but begins before those behind the image.
-      int64_t size = x.getShape()[i + 2], low = lists->pads[i], stride = lists->strides[i],
-              span = lists->dilations[i] * (lists->window[i] - 1) + 1;
-      int64_t room = size + low + lists->pads[i + spatial] - span, last = (room + stride - 1) / stride * stride;
-      if (last >= size + low)
-        last -= stride;
-      if (last > room && countsPads)
-        return unsupported("has ceil_mode and count_include_pad, with windows that reach beyond the pads");
-      if (last > room)
-        lists->pads[i + spatial] += last - room;
-    }
+  if (node.getInt("ceil_mode", 0) != 0 && failed(extendPads(node, x, *lists, countsPads)))
+    return failure();
+  Shape shape(x.getShape().take_front(2));
+  llvm::append_range(shape, lists->spatial);
+  if (failed(checkCount(node, shape)))
+    return failure();
   Value image = eval.materialize(x);
   if (!image)
     return unsupported(eval.takeReason());
@@ -205,7 +216,7 @@ LogicalResult Legalizer::legalizeGlobalMaxPool(NodeContext &node) {
   if (failed(expectTensors(node, 1)))
     return failure();
   const Entry &x = node.inputs[0];
-  if (x.getRank() < 3 || !x.isFloat())
+  if (x.getRank() < 3 || !x.isFloat() || x.type.getNumElements() < 1)
     return invalid(node, "needs an image of floats");
   if (x.getRank() > 5)
     return unsupported("has more than three spatial dims");

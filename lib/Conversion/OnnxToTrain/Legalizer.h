@@ -176,12 +176,19 @@ private:
   /// The attributes of a convolution or pooling, with `auto_pad` made explicit.
   struct WindowLists {
     Shape window, strides, dilations, pads;
+    /// The spatial sizes of the result.
+    Shape spatial;
     train::Windows getWindows() const { return {window, strides, dilations, pads}; }
   };
   /// Returns the lists for an image [batch, channels, spatial..]; ends the walk unless they are those of a convolution
   /// of it by `window`, and, for `pools`, unless each window has an element of the image.
   mlir::FailureOr<WindowLists> readWindows(NodeContext &node, const Entry &image, llvm::ArrayRef<int64_t> window,
                                            bool pools);
+  /// Sets the spatial sizes of the result, or ends the walk as `readWindows` does.
+  mlir::LogicalResult checkWindows(NodeContext &node, const Entry &image, WindowLists &lists, bool pools);
+  /// Resolves `ceil_mode` of a pooling: a last window may reach beyond the pads, but begins inside of the image or of
+  /// the pads before it.
+  mlir::LogicalResult extendPads(NodeContext &node, const Entry &image, WindowLists &lists, bool countsPads);
   /// Resolves `auto_pad` of one spatial dim of `size` elements: the pads before and behind it.
   static std::pair<int64_t, int64_t> padToSame(int64_t size, int64_t window, int64_t stride, int64_t dilation,
                                                bool isUpper);
