@@ -21,7 +21,7 @@ from onnx.reference import ReferenceEvaluator
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 MODELS = ROOT / 'integration_test' / 'models'
 sys.path.insert(0, str(ROOT / 'python'))
-from windlass_models import bert, files, gpt, irregular, llama, moe, safetensors_file, vit  # noqa: E402
+from windlass_models import bert, files, gpt, irregular, llama, moe, resnet, safetensors_file, vit  # noqa: E402
 
 # Small one-layer models: the function that builds one, and the configuration that can be changed.
 FAMILIES = {
@@ -32,6 +32,8 @@ FAMILIES = {
     'mixtral': (moe.build, moe.MoeConfig, dict(heads=4, hidden=24, router='gather')),
     'bert': (bert.build, bert.BertConfig, dict()),
     'vit': (vit.build, vit.VitConfig, dict(side=12, patch=4)),
+    'resnet': (resnet.build, resnet.ResnetConfig, dict(layers=2, width=4, classes=8, side=8)),
+    'resnet-grouped': (resnet.build, resnet.ResnetConfig, dict(width=8, classes=8, side=6, groups=4)),
     'irregular': (irregular.build, irregular.IrregularConfig, dict(layers=3)),
 }
 # The families whose layers are alike, each with an attention, norms and an activation.
@@ -178,7 +180,7 @@ def one_layer(family, **change):
     if family in TRANSFORMERS:
         size['heads'] = 2
     size.update(own, **change)
-    if kind is vit.VitConfig:
+    if kind in (vit.VitConfig, resnet.ResnetConfig):
         del size['vocabulary'], size['tokens']
     return build(kind(**size), jitter=0.05)
 

@@ -6,7 +6,7 @@ import common
 from windlass_models import attention
 
 BYTES = 1 << 30
-TRAINED = ('mlp', 'gpt2-tiny')
+TRAINED = ('mlp', 'gpt2-tiny', 'resnet-tiny')
 # Layers of the exporter's graphs, and the norms and activations that are in none of them.
 LAYERS = {'gpt2-124m-256': (12, 1, 0), 'gpt2-tiny-default': (2, 1, 0), 'gpt2-tiny-dropout': (2, 1, 0), 'opt-tiny': (2, 1, 0),
           'llama-tiny': (3, 1, 0), 'bert-tiny': (2, 2, 1), 'moe-tiny': (2, 1, 0), 'mixtral-tiny': (2, 1, 0)}
@@ -26,6 +26,13 @@ class CheckTest(common.Case):
             with self.subTest(name):
                 outcome = self.check(common.MODELS / name / 'model.onnx', (0,))
                 self.assertIn('loss', outcome.out)
+
+    def test_running_statistics(self):
+        """Batch norms in training form are named, as what they keep for evaluation is not."""
+        model = common.MODELS / 'resnet-tiny' / 'model.onnx'
+        self.assertRegex(self.succeed('check', model).out, r'warnings\n  \d+ batch norms of the statistics of each micro-batch: running statistics are not kept')
+        names = {row['name'] for row in json.loads(self.succeed('check', model, '--json').out)['parameters']}
+        self.assertFalse([name for name in names if 'running' in name])
 
     def test_graphs(self):
         graphs = sorted(common.MODELS.glob('*/graph.onnx.gz'))

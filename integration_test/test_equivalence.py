@@ -61,6 +61,13 @@ class OneLayerTest(InterpreterCase):
                 model = self.small(family, tokens=8, width=16, vocabulary=32)
                 self.check(self.setup_of(model, micro_batches=2, ranks=(1, 2, 4), bucket_bytes=1024))
 
+    def test_convolutions(self):
+        """A batch norm whose statistics are summed over the parts of a batch; groups of one channel, of several, and one group."""
+        for change in (dict(), dict(layers=1, groups=2), dict(layers=1, depthwise=True)):
+            with self.subTest(**change):
+                model = self.small('resnet', **change)
+                self.check(self.setup_of(model, micro_batches=2, ranks=(1, 2, 4), bucket_bytes=1024))
+
     def test_llama_as_operators(self):
         model = self.small('llama', tokens=8, width=16, vocabulary=32, attention='operator', mask='trilu')
         self.check(self.setup_of(model, micro_batches=2, ranks=(4,)))
@@ -158,6 +165,9 @@ class PyTorchTest(InterpreterCase):
     def test_gpt2(self):
         self.compare('gpt2-tiny')
 
+    def test_resnet(self):
+        self.compare('resnet-tiny')
+
 
 class ReferenceModels(InterpreterCase):
     def test_mlp(self):
@@ -165,6 +175,9 @@ class ReferenceModels(InterpreterCase):
 
     def test_gpt2(self):
         self.check(self.reference_setup('gpt2-tiny', micro_batches=4, ranks=(1, 2, 4, 16), bucket_bytes=65536)[1])
+
+    def test_resnet(self):
+        self.check(self.reference_setup('resnet-tiny', micro_batches=4, ranks=(1, 2, 4), bucket_bytes=65536)[1])
 
 
 if __name__ == '__main__':

@@ -21,6 +21,7 @@ FORMS = {
     'mixtral': dict(family='mixtral'),
     'bert': dict(family='bert', attention='eager'),
     'vit': dict(family='vit', layers=2),
+    'resnet': dict(family='resnet'),
     'irregular': dict(family='irregular', layers=5),
 }
 MORE_FORMS = {
@@ -40,6 +41,8 @@ MORE_FORMS = {
     'moe-one': dict(family='moe', chosen=1),
     'mixtral-one': dict(family='mixtral', chosen=1),
     'vit-eager': dict(family='vit', attention='eager', activation='tanh'),
+    'resnet-grouped': dict(family='resnet-grouped'),
+    'resnet-depthwise': dict(family='resnet', depthwise=True, layers=1),
     'vit-operator': dict(family='vit', attention='operator', channels=1, side=8, patch=8),
     **{f'irregular-{structure}': dict(family='irregular', layers=4, structure=structure) for structure in range(1, 7)},
 }

@@ -25,7 +25,7 @@ STRATEGIES = (('ddp', 4), ('zero1', 4), ('zero2', 4), ('zero3', 4), ('megatron',
 STRATEGIES += tuple((row['name'], 4) for row in common.named_strategies() if row['name'] not in re.findall(r'\w+', str(STRATEGIES)))
 RANKS = (2, 4, 8)
 PLANS = 3
-FAMILIES = ['mlp', 'odd', 'irregular', 'gpt', 'gpt-fused', 'opt', 'bert', 'vit', 'llama', 'moe', 'mixtral', 'dropout']
+FAMILIES = ['mlp', 'odd', 'irregular', 'gpt', 'gpt-fused', 'opt', 'bert', 'vit', 'resnet', 'resnet-grouped', 'llama', 'moe', 'mixtral', 'dropout']
 ENOUGH = 200
 TO_L3 = ('--plan-apply-random=seed={seed} ranks={R}', '--plan-verify-layouts=materialized=false')
 

@@ -14,6 +14,7 @@ std::string getOperandName(Operation *op, unsigned index) {
       .Case<AddOp, SubOp, MulOp, DivOp, PowOp, MaxOp, MinOp, MatmulOp>([&](auto) { return pick({"lhs", "rhs"}); })
       .Case<SelectOp>([&](auto) { return pick({"condition", "lhs", "rhs"}); })
       .Case<LayerNormOp>([&](auto) { return pick({"input", "scale", "bias"}); })
+      .Case<ConvolutionOp>([&](auto) { return pick({"input", "weight"}); })
       .Case<RmsNormOp>([&](auto) { return pick({"input", "scale"}); })
       .Case<EmbeddingOp>([&](auto) { return pick({"table", "ids"}); })
       .Case<GatherOp, GatherElementsOp>([&](auto) { return pick({"input", "indices"}); })

@@ -37,8 +37,9 @@ StepWork windlass::measureStep(ModuleOp planned) {
   auto devices = static_cast<double>(mesh.getRanks() / mesh.sizeOf(plan::AxisRole::replica));
   double flops = 0, computed = 0;
   for (Operation &op : microbatch.front())
-    if (llvm::isa<train::MatmulOp, train::AttentionOp, train::AttentionGradOp>(op)) {
-      double its = llvm::cast<train::TrainOpInterface>(op).getCost().flops;
+    if (auto compute = llvm::dyn_cast<train::TrainOpInterface>(op);
+        compute && compute.getPrecisionClass() == train::PrecisionClass::Contraction) {
+      double its = compute.getCost().flops;
       flops += its;
       computed += its * devices / countParts(&op, mesh);
     }

@@ -48,6 +48,7 @@ using KernelTable = llvm::StringMap<Kernel>;
 void addElementwiseKernels(KernelTable &table);
 void addStructuralKernels(KernelTable &table);
 void addContractionKernels(KernelTable &table);
+void addConvolutionKernels(KernelTable &table);
 void addReductionKernels(KernelTable &table);
 void addIndexingKernels(KernelTable &table);
 void addAttentionKernels(KernelTable &table);

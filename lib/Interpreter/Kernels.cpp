@@ -89,6 +89,7 @@ static const KernelTable &kernels() {
     addReductionKernels(table);
     addIndexingKernels(table);
     addAttentionKernels(table);
+    addConvolutionKernels(table);
     addRandomKernels(table);
     addLossKernels(table);
     addOptimizerKernels(table);

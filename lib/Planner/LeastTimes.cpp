@@ -14,6 +14,12 @@ bool isBackward(Operation *op) { return op->hasAttr(train::kForwardAttr); }
 bool isNorm(Operation *op) { return llvm::isa<train::LayerNormOp, train::RmsNormOp>(op); }
 bool isNormGradient(Operation *op) { return llvm::isa<train::LayerNormGradOp, train::RmsNormGradOp>(op); }
 
+/// Whether the operator's arithmetic is what counts: products, convolutions, attention.
+bool isArithmetic(Operation *op) {
+  auto compute = llvm::dyn_cast<train::TrainOpInterface>(op);
+  return compute && compute.getPrecisionClass() == train::PrecisionClass::Contraction;
+}
+
 /// Whether the operator makes no command of its own, but names bytes that others have made.
 bool isPassive(Operation *op) {
   return plan::Recomputation::isFree(op) || plan::Recomputation::isView(op) || llvm::isa<train::StashOp>(op);
@@ -70,9 +76,8 @@ bool isMadeByKernel(Value value) {
 bool isReadByKernel(Value value) {
   bool isRead = false;
   forEachReader(value, [&](Operation *reader) {
-    isRead |= !isMap(reader) &&
-              llvm::isa<train::MatmulOp, train::AttentionOp, train::AttentionGradOp, train::LayerNormOp,
-                        train::LayerNormGradOp, train::RmsNormOp, train::RmsNormGradOp, train::ReduceOp>(reader);
+    isRead |= !isMap(reader) && (isArithmetic(reader) || isNorm(reader) || isNormGradient(reader) ||
+                                 llvm::isa<train::ReduceOp>(reader));
   });
   return isRead;
 }
@@ -162,8 +167,7 @@ std::optional<Traffic> getTraffic(Operation *op, const Copied &copied) {
     traffic.results = {0};
     return traffic;
   }
-  if (llvm::isa<train::MatmulOp, train::AttentionOp, train::AttentionGradOp, train::ReduceOp, train::EmbeddingGradOp>(
-          op)) {
+  if (isArithmetic(op) || llvm::isa<train::ReduceOp, train::EmbeddingGradOp>(op)) {
     Traffic traffic;
     llvm::SmallVector<Value, 8> seen;
     for (OpOperand &operand : op->getOpOperands())
@@ -182,8 +186,6 @@ std::optional<Traffic> getTraffic(Operation *op, const Copied &copied) {
   }
   return std::nullopt;
 }
-
-bool isArithmetic(Operation *op) { return llvm::isa<train::MatmulOp, train::AttentionOp, train::AttentionGradOp>(op); }
 
 } // namespace
 

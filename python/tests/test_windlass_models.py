@@ -11,7 +11,7 @@ import onnx
 from onnx.reference import ReferenceEvaluator
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from windlass_models import __main__ as command, bert, files, gpt, irregular, llama, mlp, moe, vit  # noqa: E402
+from windlass_models import __main__ as command, bert, files, gpt, irregular, llama, mlp, moe, resnet, vit  # noqa: E402
 
 TINY = dict(layers=1, width=16, heads=2, vocabulary=40, tokens=8, batch=2)
 
@@ -175,6 +175,15 @@ class FamilyTest(unittest.TestCase):
         losses = [self.loss(vit, vit.VitConfig(**tiny, attention=form), scale=0.5, jitter=0.3) for form in ('sdpa', 'eager', 'operator')]
         self.assertLess(max(losses) - min(losses), 1e-4)
         self.assertEqual(vit.VitConfig(**tiny).tokens, 5)
+
+    def test_resnet(self):
+        tiny = dict(layers=3, width=4, classes=5, side=16, batch=4)
+        for form in (dict(), dict(groups=2), dict(depthwise=True)):
+            self.assertLess(abs(self.loss(resnet, resnet.ResnetConfig(**tiny, **form)) - math.log(5)), 0.5)
+        with self.assertRaisesRegex(ValueError, 'width 4 is not a multiple of the 3 groups'):
+            resnet.ResnetConfig(**tiny, groups=3)
+        with self.assertRaisesRegex(ValueError, 'must be at least 8'):
+            resnet.ResnetConfig(**dict(tiny, side=7))
 
     def test_irregular(self):
         shapes, kinds = set(), set()

@@ -1,4 +1,4 @@
-"""The command: `python -m windlass_models gpt|llama|moe|bert|vit|irregular|mlp|batches`."""
+"""The command: `python -m windlass_models gpt|llama|moe|bert|vit|resnet|irregular|mlp|batches`."""
 
 import argparse
 import dataclasses
@@ -6,7 +6,7 @@ import sys
 
 import onnx
 
-from . import attention, bert, files, gpt, irregular, layers, llama, mlp, moe, safetensors_file, vit
+from . import attention, bert, files, gpt, irregular, layers, llama, mlp, moe, resnet, safetensors_file, vit
 
 
 def _parser():
@@ -65,6 +65,12 @@ def _parser():
     with_sizes(command, classes=10, channels=3, side=32, patch=8)
     command.add_argument('--activation', choices=layers.ACTIVATIONS, default='erf')
 
+    command = commands.add_parser('resnet', parents=[common], help='a ResNet-like image classifier', formatter_class=argparse.ArgumentDefaultsHelpFormatter)
+    with_sizes(command, layers=2, width=16, batch=8, classes=10, channels=3, side=32)
+    command.add_argument('--groups', type=int, default=1, help='groups of the second convolution of a block')
+    command.add_argument('--depthwise', action='store_true', help='a group for each of its channels')
+    command.add_argument('--scale', type=float, default=0.1, help='standard deviation of kernels and matrices')
+
     command = commands.add_parser('irregular', parents=[sized], help='a language model that repeats nothing', formatter_class=argparse.ArgumentDefaultsHelpFormatter)
     command.add_argument('--structure', type=int, default=0, help='seed of widths, skips, norms, activations')
 
@@ -85,7 +91,8 @@ def _parser():
 def _build(args):
     common = dict(seed=args.seed, scale=args.scale, jitter=args.jitter, with_values=not args.no_values)
     families = {'gpt': (gpt.build, gpt.GptConfig), 'llama': (llama.build, llama.LlamaConfig), 'moe': (moe.build, moe.MoeConfig),
-                'bert': (bert.build, bert.BertConfig), 'vit': (vit.build, vit.VitConfig), 'irregular': (irregular.build, irregular.IrregularConfig)}
+                'bert': (bert.build, bert.BertConfig), 'vit': (vit.build, vit.VitConfig), 'resnet': (resnet.build, resnet.ResnetConfig),
+                'irregular': (irregular.build, irregular.IrregularConfig)}
     if args.command in families:
         build, kind = families[args.command]
         given = dict({'tied': not getattr(args, 'untied', False)}, **vars(args), shifted=not getattr(args, 'unshifted', False))

@@ -235,6 +235,43 @@ TYPED_TEST(HalfTypes, AttentionByTheLibrary) {
     }
 }
 
+TYPED_TEST(HalfTypes, Convolutions) {
+  using H = TypeParam;
+  // Two groups, one stride, dilation and pad that differ from the others.
+  const windows of = {{3, 2}, {2, 1}, {1, 2}, {1, 0}};
+  const both<H> x({2, 6, 9, 10}), w({4, 3, 3, 2}), y({2, 4, 5, 8}), dx({2, 6, 9, 10}), dy({2, 4, 5, 8});
+  const tensor dw({4, 3, 3, 2}), full_dw({4, 3, 3, 2});
+  test_stream s;
+  EXPECT_STATUS_OK(convolution(s, y.half, x.half, w.half, of, false));
+  EXPECT_STATUS_OK(convolution(s, y.full, x.full, w.full, of, false));
+  y.expect_rounded();
+  EXPECT_STATUS_OK(convolution_data_grad(s, dx.half, dy.half, w.half, of, false));
+  EXPECT_STATUS_OK(convolution_data_grad(s, dx.full, dy.full, w.full, of, false));
+  dx.expect_rounded();
+  EXPECT_STATUS_OK(convolution_weight_grad(s, dw, dy.half, x.half, of, false));
+  EXPECT_STATUS_OK(convolution_weight_grad(s, full_dw, dy.full, x.full, of, false));
+  expect_near(dw, full_dw.values(), noise);
+}
+
+TYPED_TEST(HalfTypes, Pooling) {
+  using H = TypeParam;
+  const windows of = {{3, 2}, {2, 1}, {1, 2}, {1, 0}};
+  const both<H> x({2, 4, 9, 10}), y({2, 4, 5, 8}), dx({2, 4, 9, 10}), dy({2, 4, 5, 8});
+  test_stream s;
+  EXPECT_STATUS_OK(max_pool(s, y.half, x.half, of));
+  EXPECT_STATUS_OK(max_pool(s, y.full, x.full, of));
+  y.expect_rounded();
+  EXPECT_STATUS_OK(max_pool_grad(s, dx.half, dy.half, x.half, of, false));
+  EXPECT_STATUS_OK(max_pool_grad(s, dx.full, dy.full, x.full, of, false));
+  dx.expect_rounded();
+  EXPECT_STATUS_OK(average_pool(s, y.half, x.half, of, true));
+  EXPECT_STATUS_OK(average_pool(s, y.full, x.full, of, true));
+  y.expect_rounded();
+  EXPECT_STATUS_OK(average_pool_grad(s, dx.half, dy.half, of, true, false));
+  EXPECT_STATUS_OK(average_pool_grad(s, dx.full, dy.full, of, true, false));
+  dx.expect_rounded();
+}
+
 /// Columns and elements between rows: of any number, whole packs of 8, whole packs and a rest.
 const std::pair<std::int64_t, std::int64_t> widths[] = {{67, 0}, {72, 0}, {83, 5}};
 

@@ -3,6 +3,7 @@
 
 #include "windlass/rt/detail/attention_block.h"
 #include "windlass/rt/detail/matmul_plan.h"
+#include "windlass/rt/detail/window_plan.h"
 
 #include <algorithm>
 
@@ -14,6 +15,15 @@ std::int64_t matmul_scratch_bytes(const view &out, const view &a, const view &b,
   if (!detail::plan_matmul(out, a, b, batch_rank, contract_rank, plan).is_ok())
     return 0;
   return plan.scratch_floats() * 4;
+}
+
+std::int64_t convolution_scratch_bytes(const view &y, const view &w, std::int32_t threads) {
+  std::int64_t plane = 1, depth = 1;
+  for (int d = 2; d < y.rank; ++d)
+    plane *= y.sizes[d];
+  for (int d = 1; d < w.rank; ++d)
+    depth *= w.sizes[d];
+  return std::min(plane, detail::convolution_tile) * std::min(depth, detail::convolution_tile) * 4 * threads;
 }
 
 std::int64_t norm_grad_scratch_bytes(const view &x, std::int32_t threads) {

@@ -68,6 +68,8 @@ Cell getFlops(const KernelRow &row) {
     return {llvm::formatv("{0:F0} each of all operands", row.flops.count).str()};
   case KernelFlops::Kind::product:
     return {"product"};
+  case KernelFlops::Kind::convolution:
+    return {"convolution"};
   case KernelFlops::Kind::attention:
     return {llvm::formatv("{0:F0} products of {1}", row.flops.count, row.flops.query).str()};
   case KernelFlops::Kind::updates:
@@ -94,7 +96,7 @@ Cell getIndices(const KernelRow &row) {
 }
 
 Cell getScratch(const KernelRow &row) {
-  constexpr llvm::StringRef names[] = {"needs none", "product", "norm_grad", "attention", "attention_grad"};
+  constexpr llvm::StringRef names[] = {"needs none", "product", "convolution", "norm_grad", "attention", "attention_grad"};
   return {names[static_cast<unsigned>(row.scratch)].str(), row.scratch == ScratchRule::none};
 }
 

@@ -121,6 +121,29 @@ std::vector<Case> getCases() {
                    {2, 4},
                    "%r = train.matmul %x, %y batch [] x [] contract [1] x [1] : tensor<2x3xf64>, tensor<4x3xf64> -> "
                    "tensor<2x4xf64>\n"});
+  // Two groups of two channels, one stride, dilation and pad on each side that differs from the others.
+  cases.push_back({"train.convolution",
+                   {{"x", {2, 4, 4, 3}}, {"w", {2, 2, 2, 2}}},
+                   {2, 2, 3, 3},
+                   "%r = train.convolution %x, %w strides [2, 1] dilations [1, 2] pads [1, 1, 1, 1] : "
+                   "(tensor<2x4x4x3xf64>, tensor<2x2x2x2xf64>) -> tensor<2x2x3x3xf64>\n"});
+  cases.push_back({"train.convolution",
+                   {{"x", {1, 2, 5}}, {"w", {3, 2, 2}}},
+                   {1, 3, 4},
+                   "%r = train.convolution %x, %w strides [1] dilations [1] pads [0, 0] : "
+                   "(tensor<1x2x5xf64>, tensor<3x2x2xf64>) -> tensor<1x3x4xf64>\n"});
+  cases.push_back({"train.max_pool",
+                   {{"x", {2, 2, 4, 3}}},
+                   {2, 2, 2, 3},
+                   "%r = train.max_pool %x window [3, 2] strides [2, 1] dilations [1, 1] pads [1, 1, 0, 0] : "
+                   "tensor<2x2x4x3xf64> -> tensor<2x2x2x3xf64>\n"});
+  for (const char *counts : {"", " counts_pads"})
+    cases.push_back({"train.average_pool",
+                     {{"x", {2, 2, 4, 3}}},
+                     {2, 2, 2, 3},
+                     std::string("%r = train.average_pool %x window [3, 2] strides [2, 1] dilations [1, 1] pads "
+                                 "[1, 1, 0, 0]") +
+                         counts + " : tensor<2x2x4x3xf64> -> tensor<2x2x2x3xf64>\n"});
   cases.push_back({"train.reduce",
                    {{"x", {2, 3, 2}}},
                    {3},

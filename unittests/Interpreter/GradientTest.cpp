@@ -50,6 +50,36 @@ TEST_F(GradientTest, Softmax) {
   check(x, dx, [&](const Tensor &v) { return dot(call("softmax", {v}, {type({2, 4})}).front(), dy); });
 }
 
+TEST_F(GradientTest, Convolution) {
+  // Groups of three channels for two kernels each; a stride, a dilation and pads on one side.
+  Tensor x = varied({2, 6, 4, 5}), w = varied({4, 3, 2, 2}, 2), dy = varied({2, 4, 2, 4}, 1);
+  std::vector<mlir::NamedAttribute> windows = {list("strides", {2, 1}), list("dilations", {1, 2}),
+                                               list("pads", {0, 1, 0, 0})};
+  auto forward = [&](const Tensor &input, const Tensor &weight) {
+    return dot(call("convolution", {input, weight}, {type({2, 4, 2, 4})}, windows).front(), dy);
+  };
+  Tensor dx = call("convolution_data_grad", {dy, w}, {type({2, 6, 4, 5})}, windows).front();
+  check(x, dx, [&](const Tensor &v) { return forward(v, w); });
+  Tensor dw = call("convolution_weight_grad", {dy, x}, {type({4, 3, 2, 2})}, windows).front();
+  check(w, dw, [&](const Tensor &v) { return forward(x, v); });
+}
+
+TEST_F(GradientTest, Pooling) {
+  Tensor x = varied({2, 2, 5, 4}), dy = varied({2, 2, 3, 2}, 1);
+  std::vector<mlir::NamedAttribute> windows = {list("window", {3, 2}), list("strides", {2, 2}),
+                                               list("dilations", {1, 1}), list("pads", {1, 0, 1, 0})};
+  Tensor dx = call("max_pool_grad", {dy, x}, {type({2, 2, 5, 4})}, windows).front();
+  check(x, dx, [&](const Tensor &v) { return dot(call("max_pool", {v}, {type({2, 2, 3, 2})}, windows).front(), dy); });
+  for (bool countsPads : {false, true}) {
+    if (countsPads)
+      windows.push_back(unit("counts_pads"));
+    dx = call("average_pool_grad", {dy}, {type({2, 2, 5, 4})}, windows).front();
+    check(x, dx, [&](const Tensor &v) {
+      return dot(call("average_pool", {v}, {type({2, 2, 3, 2})}, windows).front(), dy);
+    });
+  }
+}
+
 TEST_F(GradientTest, LayerNorm) {
   Tensor x = varied({3, 4}), scale = varied({4}, 2), bias = varied({4}, 3), dy = varied({3, 4}, 1);
   auto forward = [&](const Tensor &input, const Tensor &weight, const Tensor &offset) {

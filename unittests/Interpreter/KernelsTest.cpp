@@ -199,6 +199,39 @@ TEST_F(KernelTest, ReductionsAndSoftmax) {
   EXPECT_THAT(valuesOf("square_sum", {x}, type({})), ElementsAre(55));
 }
 
+TEST_F(KernelTest, Convolution) {
+  std::vector<mlir::NamedAttribute> padded = {list("strides", {2}), list("dilations", {1}), list("pads", {1, 1})};
+  // Windows (-, 1), (2, 3) and (4, -) of both channels.
+  Tensor x = tensor({1, 2, 4}, {1, 2, 3, 4, 10, 20, 30, 40}), w = tensor({1, 2, 2}, {1, 10, 2, 3});
+  EXPECT_THAT(valuesOf("convolution", {x, w}, type({1, 1, 3}), padded), ElementsAre(10 + 30, 2 + 30 + 40 + 90, 4 + 80));
+  // The same kernels in two groups.
+  Tensor each = tensor({2, 1, 2}, {1, 10, 2, 3});
+  EXPECT_THAT(valuesOf("convolution", {x, each}, type({1, 2, 3}), padded), ElementsAre(10, 32, 4, 30, 130, 80));
+  EXPECT_THAT(valuesOf("convolution_data_grad", {tensor({1, 1, 3}, {1, 2, 3}), w}, type({1, 2, 4}), padded),
+              ElementsAre(10, 2, 20, 3, 3, 4, 6, 6));
+  EXPECT_THAT(valuesOf("convolution_weight_grad", {tensor({1, 1, 3}, {1, 2, 3}), x}, type({1, 2, 2}), padded),
+              ElementsAre(2 * 2 + 3 * 4, 1 + 2 * 3, 2 * 20 + 3 * 40, 10 + 2 * 30));
+  EXPECT_THAT(errorOf("convolution", {x, tensor({1, 3, 1}, {1, 1, 1})}, {type({1, 1, 4})}, padded),
+              HasSubstr("channels of input, weight and result do not fit"));
+  EXPECT_THAT(errorOf("convolution", {x, w}, {type({1, 1, 3})}, {list("strides", {2, 2})}), HasSubstr("dilations"));
+}
+
+TEST_F(KernelTest, Pooling) {
+  std::vector<mlir::NamedAttribute> windows = {list("window", {2}), list("strides", {2}), list("dilations", {1}),
+                                               list("pads", {1, 1})};
+  // Windows (-, 1), (5, 5) and (4, -).
+  Tensor x = tensor({1, 1, 4}, {1, 5, 5, 4}), dy = tensor({1, 1, 3}, {10, 20, 30});
+  EXPECT_THAT(valuesOf("max_pool", {x}, type({1, 1, 3}), windows), ElementsAre(1, 5, 4));
+  EXPECT_THAT(valuesOf("max_pool_grad", {dy, x}, type({1, 1, 4}), windows), ElementsAre(10, 20, 0, 30));
+  EXPECT_THAT(valuesOf("average_pool", {x}, type({1, 1, 3}), windows), ElementsAre(1, 5, 4));
+  EXPECT_THAT(valuesOf("average_pool_grad", {dy}, type({1, 1, 4}), windows), ElementsAre(10, 10, 10, 30));
+  windows.push_back(unit("counts_pads"));
+  EXPECT_THAT(valuesOf("average_pool", {x}, type({1, 1, 3}), windows), ElementsAre(0.5, 5, 2));
+  EXPECT_THAT(valuesOf("average_pool_grad", {dy}, type({1, 1, 4}), windows), ElementsAre(5, 10, 10, 15));
+  double nan = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_TRUE(std::isnan(valuesOf("max_pool", {tensor({1, 1, 4}, {1, nan, 5, 4})}, type({1, 1, 3}), windows)[1]));
+}
+
 TEST_F(KernelTest, LayerNorm) {
   // Rows (1, 3) and (2, 2): means 2, variances 1 and 0, epsilon 3 makes the deviations 2 and sqrt 3.
   auto results = call("layer_norm", {tensor({2, 2}, {1, 3, 2, 2}), tensor({2}, {2, 4}), tensor({2}, {10, 20})},

@@ -10,7 +10,6 @@ using namespace windlass;
 void Legalizer::registerContractions() {
   handle("MatMul", &Legalizer::legalizeMatMul);
   handle("Gemm", &Legalizer::legalizeGemm);
-  handle("Conv", &Legalizer::legalizeConv);
 }
 
 Entry Legalizer::matmul(const Entry &lhs, const Entry &rhs, llvm::ArrayRef<int64_t> lhsBatch,
@@ -110,65 +109,4 @@ LogicalResult Legalizer::legalizeGemm(NodeContext &node) {
     return invalid(node, "has a bias that does not broadcast to its result");
   bias = eval.binary(BinaryKind::mul, bias, eval.scalar(beta, lhs.getElementType()));
   return give(node, bias.isTensor() ? eval.binary(BinaryKind::add, result, bias) : bias);
-}
-
-/// Legalizes a convolution whose kernels tile the image as a product of patches and kernels: the embedding of vision
-/// transformers. Others have no op yet.
-LogicalResult Legalizer::legalizeConv(NodeContext &node) {
-  if (failed(expectTensors(node, 2)))
-    return failure();
-  const Entry &x = node.inputs[0], &kernel = node.inputs[1];
-  int64_t rank = x.getRank(), spatial = rank - 2;
-  if (spatial < 1 || kernel.getRank() != rank || !x.isFloat() || kernel.getElementType() != x.getElementType())
-    return invalid(node, "needs an image and kernels of the same rank");
-  auto all = [&](llvm::StringRef name, llvm::ArrayRef<int64_t> wanted, int64_t fallback) {
-    auto list = node.getInts(name);
-    if (!list)
-      return llvm::all_of(wanted, [&](int64_t value) { return value == fallback; });
-    return llvm::equal(*list, wanted);
-  };
-  Shape window(kernel.getShape().drop_front(2)), ones(spatial, 1), zeros(2 * spatial, 0);
-  llvm::StringRef padding = node.getString("auto_pad", "NOTSET");
-  if (node.getInt("group", 1) != 1 || !all("strides", window, 1) || !all("pads", zeros, 0) ||
-      !all("dilations", ones, 1) || (padding != "NOTSET" && padding != "VALID"))
-    return setWindowShape(node);
-  if (kernel.getShape()[1] != x.getShape()[1])
-    return invalid(node, "has kernels of " + llvm::Twine(kernel.getShape()[1]) + " channels for an image of " +
-                             llvm::Twine(x.getShape()[1]));
-  // [n, c, y·h, x·w] -> [n, c, y, h, x, w] -> [n, y, x, c, h, w] · [o, c, h, w] -> [n, y, x, o] -> [n, o, y, x].
-  Shape starts(rank, 0), used(x.getShape()), apart(x.getShape().take_front(2)), order{0}, contract, kernelContract;
-  for (int64_t i = 0; i < spatial; ++i) {
-    int64_t count = window[i] > 0 ? x.getShape()[2 + i] / window[i] : 0;
-    if (count == 0)
-      return invalid(node, "has kernels larger than the image");
-    used[2 + i] = count * window[i];
-    apart.append({count, window[i]});
-    order.push_back(2 + 2 * i);
-  }
-  order.push_back(1);
-  for (int64_t i = 0; i < spatial; ++i)
-    order.push_back(3 + 2 * i);
-  for (int64_t i = 0; i < spatial + 1; ++i) {
-    contract.push_back(1 + spatial + i);
-    kernelContract.push_back(1 + i);
-  }
-  Entry result = eval.slice(x, starts, used, Shape(rank, 1));
-  if (result.isTensor())
-    result = eval.reshape(result, apart);
-  if (result.isTensor())
-    result = eval.transpose(result, order);
-  if (result.isTensor())
-    result = matmul(result, kernel, {}, {}, contract, kernelContract);
-  if (result.isTensor() && node.has(2)) {
-    if (!node.inputs[2].isTensor() || node.inputs[2].getRank() != 1 ||
-        node.inputs[2].getShape()[0] != kernel.getShape()[0] || node.inputs[2].getElementType() != x.getElementType())
-      return invalid(node, "has a bias that does not fit its kernels");
-    result = eval.binary(BinaryKind::add, result, node.inputs[2]);
-  }
-  if (!result.isTensor())
-    return give(node, result);
-  Shape back{0, spatial + 1};
-  for (int64_t i = 0; i < spatial; ++i)
-    back.push_back(1 + i);
-  return give(node, eval.transpose(result, back));
 }

@@ -14,6 +14,7 @@ void Legalizer::registerReductions() {
   handle("Softmax", &Legalizer::legalizeSoftmax);
   handle("LogSoftmax", &Legalizer::legalizeLogSoftmax);
   handle("LayerNormalization", &Legalizer::legalizeLayerNorm);
+  handle("BatchNormalization", &Legalizer::legalizeBatchNorm);
   handle("RMSNormalization", &Legalizer::legalizeRmsNorm);
 }
 
@@ -208,4 +209,62 @@ LogicalResult Legalizer::legalizeRmsNorm(NodeContext &node) {
   if (failed(checkOperands(node, result, node.inputs[1])))
     return failure();
   return give(node, eval.binary(BinaryKind::mul, result, node.inputs[1]));
+}
+
+/// Legalizes batch normalisation as reductions and element-wise operators, so that a split of the batch reduces the
+/// statistics over its parts. The running statistics, which only evaluation reads, are not kept.
+LogicalResult Legalizer::legalizeBatchNorm(NodeContext &node) {
+  if (failed(expectTensors(node, 5)))
+    return failure();
+  const Entry &x = node.inputs[0];
+  if (!x.isFloat() || x.getRank() < 2 || x.type.getNumElements() < 1)
+    return invalid(node, "needs a float tensor of samples with channels");
+  Shape spread(x.getRank() - 1, 1), dims{0};
+  spread[0] = x.getShape()[1];
+  for (int64_t dim = 2; dim < x.getRank(); ++dim)
+    dims.push_back(dim);
+  for (const Entry &vector : llvm::ArrayRef(node.inputs).slice(1, 4))
+    if (vector.getShape() != llvm::ArrayRef(spread).take_front(1) || vector.getElementType() != x.getElementType())
+      return invalid(node, "has a scale, bias, mean or variance that does not fit its " + llvm::Twine(spread[0]) +
+                               " channels");
+  double epsilon = node.getFloat("epsilon", 1e-5);
+  if (!(epsilon >= 0))
+    return invalid(node, "has an epsilon of " + std::to_string(epsilon) + "; it must be 0 or more");
+  if (node.getInt("spatial", 1) != 1)
+    return unsupported("normalizes each element of a sample by itself (spatial=0)");
+  for (unsigned i = 1; i < node.op.getNumResults(); ++i)
+    if (llvm::any_of(node.op.getResult(i).getUsers(), [&](Operation *user) { return needed.contains(user); }))
+      return unsupported("gives running statistics that the loss reads");
+  // Before opset 14 a node trained where it had more outputs than one.
+  bool trains = node.version() < 14 ? node.op.getNumResults() > 1 : node.getInt("training_mode", 0) != 0;
+  auto average = [&](const Entry &of) {
+    double count = static_cast<double>(x.type.getNumElements()) / static_cast<double>(spread[0]);
+    Entry sum = eval.reduce(ReduceKind::sum, of, dims);
+    if (sum.isTensor())
+      sum = eval.binary(BinaryKind::mul, sum, eval.scalar(1 / count, x.getElementType()));
+    return sum.isTensor() ? eval.reshape(sum, spread) : sum;
+  };
+  for (UsedParameter &parameter : parameters)
+    parameter.isRunningStatistic |=
+        !trains && (parameter.read == node.inputs[3].value || parameter.read == node.inputs[4].value);
+  Entry mean = trains ? average(x) : eval.reshape(node.inputs[3], spread);
+  if (!mean.isTensor())
+    return give(node, mean);
+  // (x - mean) · (scale / sqrt(variance + epsilon)) + bias.
+  Entry centered = eval.binary(BinaryKind::sub, x, mean);
+  if (!centered.isTensor())
+    return give(node, centered);
+  Entry variance =
+      trains ? average(eval.binary(BinaryKind::mul, centered, centered)) : eval.reshape(node.inputs[4], spread);
+  if (!variance.isTensor())
+    return give(node, variance);
+  Entry factor =
+      eval.unary(UnaryKind::sqrt, eval.binary(BinaryKind::add, variance, eval.scalar(epsilon, x.getElementType())));
+  if (factor.isTensor())
+    factor = eval.binary(BinaryKind::div, eval.reshape(node.inputs[1], spread), factor);
+  if (!factor.isTensor())
+    return give(node, factor);
+  ++(trains ? trainedBatchNorms : frozenBatchNorms);
+  return give(node, eval.binary(BinaryKind::add, eval.binary(BinaryKind::mul, centered, factor),
+                                eval.reshape(node.inputs[2], spread)));
 }

@@ -52,6 +52,7 @@ Legalizer::Legalizer(onnx::GraphOp graph, const WeightStore *weights, const Expo
   registerAttention();
   registerRandom();
   registerContractions();
+  registerConvolutions();
   registerReductions();
   registerLosses();
   registerConstants();
@@ -332,6 +333,16 @@ void Legalizer::reportUnsupported(onnx::NodeOp op, llvm::StringRef reason) {
   ++report.unsupported[at->second].count;
 }
 
+void Legalizer::reportBatchNorms() {
+  if (trainedBatchNorms > 0)
+    report.warnings.push_back(countOf(trainedBatchNorms, "batch norm") +
+                              " of the statistics of each micro-batch: running statistics are not kept, and evaluation "
+                              "takes those of its own micro-batches");
+  if (frozenBatchNorms > 0)
+    report.warnings.push_back(countOf(frozenBatchNorms, "batch norm") +
+                              " in inference form: the stored statistics are used and do not change");
+}
+
 LogicalResult Legalizer::visit(onnx::NodeOp op) {
   NodeContext node;
   node.op = op;
@@ -409,6 +420,7 @@ FailureOr<func::FuncOp> Legalizer::run() {
     return failure();
   }
 
+  reportBatchNorms();
   auto name = printable(report.loss);
   Entry result = entries[loss];
   if (auto initializer = loss.getDefiningOp<onnx::InitializerOp>(); initializer && !result.isTensor())

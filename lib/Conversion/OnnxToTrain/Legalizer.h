@@ -8,6 +8,7 @@
 
 #include "windlass/Conversion/OnnxToTrain/OnnxToTrain.h"
 #include "windlass/Dialect/Onnx/IR/OnnxOps.h"
+#include "windlass/Dialect/Train/IR/Windows.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/DenseSet.h"
@@ -41,6 +42,8 @@ struct UsedParameter {
   mlir::Value read;
   /// A table that a RotaryEmbedding reads.
   bool isRotaryTable = false;
+  /// A mean or variance by which a batch norm in inference form normalizes.
+  bool isRunningStatistic = false;
 };
 
 class Legalizer {
@@ -62,6 +65,7 @@ private:
   void registerStructural();
   void registerIndexing();
   void registerContractions();
+  void registerConvolutions();
   void registerReductions();
   void registerLosses();
   void registerAttention();
@@ -77,6 +81,8 @@ private:
   /// Returns why an unmarked initializer of floats is a constant although it is no mask; empty when it may train.
   std::string whyConstant(onnx::InitializerOp op, const KnownTensor &tensor);
   void reportUnsupported(onnx::NodeOp op, llvm::StringRef reason);
+  /// Adds a warning for each form of batch norm that the loss reads.
+  void reportBatchNorms();
 
   // How handlers end.
   /// Reports that the operator is supported, but not in this form.
@@ -107,7 +113,6 @@ private:
   mlir::LogicalResult setShapeOnly(NodeContext &node, size_t index, llvm::ArrayRef<int64_t> shape,
                                    mlir::Type elementType, llvm::StringRef reason);
   mlir::LogicalResult setShapeLikeFirst(NodeContext &node);
-  mlir::LogicalResult setWindowShape(NodeContext &node);
 
   // Element-wise.
   mlir::LogicalResult legalizeUnary(NodeContext &node);
@@ -167,13 +172,39 @@ private:
   // Contractions.
   mlir::LogicalResult legalizeMatMul(NodeContext &node);
   mlir::LogicalResult legalizeGemm(NodeContext &node);
+  // Convolutions and pooling.
+  /// The attributes of a convolution or pooling, with `auto_pad` made explicit.
+  struct WindowLists {
+    Shape window, strides, dilations, pads;
+    /// The spatial sizes of the result.
+    Shape spatial;
+    train::Windows getWindows() const { return {window, strides, dilations, pads}; }
+  };
+  /// Returns the lists for an image [batch, channels, spatial..]; ends the walk unless they are those of a convolution
+  /// of it by `window`, and, for `pools`, unless each window has an element of the image.
+  mlir::FailureOr<WindowLists> readWindows(NodeContext &node, const Entry &image, llvm::ArrayRef<int64_t> window,
+                                           bool pools);
+  /// Sets the spatial sizes of the result, or ends the walk as `readWindows` does.
+  mlir::LogicalResult checkWindows(NodeContext &node, const Entry &image, WindowLists &lists, bool pools);
+  /// Resolves `ceil_mode` of a pooling: a last window may reach beyond the pads, but begins inside of the image or of
+  /// the pads before it.
+  mlir::LogicalResult extendPads(NodeContext &node, const Entry &image, WindowLists &lists, bool countsPads);
+  /// Resolves `auto_pad` of one spatial dim of `size` elements: the pads before and behind it.
+  static std::pair<int64_t, int64_t> padToSame(int64_t size, int64_t window, int64_t stride, int64_t dilation,
+                                               bool isUpper);
   mlir::LogicalResult legalizeConv(NodeContext &node);
+  /// Returns the convolution of an image by kernels that tile it, as a product of patches and kernels.
+  Entry convolvePatches(const Entry &image, const Entry &kernel);
+  mlir::LogicalResult legalizePool(NodeContext &node);
+  mlir::LogicalResult legalizeGlobalAveragePool(NodeContext &node);
+  mlir::LogicalResult legalizeGlobalMaxPool(NodeContext &node);
   // Reductions and normalisations.
   mlir::LogicalResult legalizeReduce(NodeContext &node);
   mlir::LogicalResult legalizeCumSum(NodeContext &node);
   mlir::LogicalResult legalizeSoftmax(NodeContext &node);
   mlir::LogicalResult legalizeLogSoftmax(NodeContext &node);
   mlir::LogicalResult legalizeLayerNorm(NodeContext &node);
+  mlir::LogicalResult legalizeBatchNorm(NodeContext &node);
   mlir::LogicalResult legalizeRmsNorm(NodeContext &node);
   // Losses.
   mlir::LogicalResult legalizeCrossEntropy(NodeContext &node);
@@ -215,6 +246,8 @@ private:
   /// The function's argument with the keys of all dropouts so far, if there are any.
   mlir::Value dropoutKeys;
   int64_t dropouts = 0;
+  /// The batch norms that use the statistics of a micro-batch, and those that use stored ones.
+  int64_t trainedBatchNorms = 0, frozenBatchNorms = 0;
   /// The indices into the report, by name and reason.
   llvm::StringMap<size_t> unsupportedIndex;
   bool isInvalid = false;

@@ -46,6 +46,14 @@ static LogicalResult localizeAttributes(Operation &op, Operation *local) {
     gradient.setRows(rows);
     return success();
   }
+  // The sizes of what is computed; spatial dims and windows are whole.
+  auto setSizes = [&](auto gradient) { gradient.setSizes(typeOf(gradient.getResult()).getShape()); };
+  if (auto gradient = llvm::dyn_cast<train::ConvolutionDataGradOp>(local))
+    setSizes(gradient);
+  else if (auto gradient = llvm::dyn_cast<train::ConvolutionWeightGradOp>(local))
+    setSizes(gradient);
+  else if (auto gradient = llvm::dyn_cast<train::AveragePoolGradOp>(local))
+    setSizes(gradient);
   if (auto scatter = llvm::dyn_cast<train::ScatterAddOp>(local)) {
     if (typeOf(scatter.getResult()).getDimSize(scatter.getAxis()) != static_cast<int64_t>(scatter.getSize()))
       return op.emitOpError("cannot be split along the dim that it adds to");

@@ -32,6 +32,20 @@ llvm::ArrayRef<int64_t> axesOf(sched::LaunchOp op) {
   return axes ? axes.asArrayRef() : llvm::ArrayRef<int64_t>();
 }
 
+llvm::ArrayRef<int64_t> numbersOf(const KernelCall &call, llvm::StringRef name) {
+  auto list = call.op.getSettings().getAs<DenseI64ArrayAttr>(name);
+  return list ? list.asArrayRef() : llvm::ArrayRef<int64_t>();
+}
+
+/// Returns the windows of a pooling, or of a convolution by kernels of the sizes `weight`, [outs, ins, window..].
+cpp::Windows windowsOf(const KernelCall &call, llvm::ArrayRef<int64_t> weight = {}) {
+  llvm::ArrayRef<int64_t> sizes = weight.empty() ? numbersOf(call, "window") : weight.drop_front(2);
+  return RuntimeCalls::windows(sizes, numbersOf(call, "strides"), numbersOf(call, "dilations"),
+                               numbersOf(call, "pads").take_front(sizes.size()));
+}
+
+llvm::ArrayRef<int64_t> shapeOf(Value buffer) { return cast<MemRefType>(buffer.getType()).getShape(); }
+
 /// Emits the call of a kernel's entry in the runtime for a launch that its verifier accepted.
 using Emitter = void (*)(RuntimeCalls &, const KernelCall &);
 
@@ -71,6 +85,34 @@ Emitter getEmitter(sched::KernelKind kind) {
     return [](RuntimeCalls &r, const KernelCall &c) {
       r.matmulBiasGrad(c.stream, c.outs[0], c.outs[1], c.ins[0], c.ins[1], integerOf(c, "contract_rank"),
                        isSet(c, "sums_b"), c.accumulate);
+    };
+  case sched::KernelKind::convolution:
+    return [](RuntimeCalls &r, const KernelCall &c) {
+      r.convolution(c.stream, c.outs[0], c.ins[0], c.ins[1], windowsOf(c, shapeOf(c.op.getIns()[1])), c.accumulate);
+    };
+  case sched::KernelKind::convolution_data_grad:
+    return [](RuntimeCalls &r, const KernelCall &c) {
+      r.convolutionDataGrad(c.stream, c.outs[0], c.ins[0], c.ins[1], windowsOf(c, shapeOf(c.op.getIns()[1])),
+                            c.accumulate);
+    };
+  case sched::KernelKind::convolution_weight_grad:
+    return [](RuntimeCalls &r, const KernelCall &c) {
+      r.convolutionWeightGrad(c.stream, c.outs[0], c.ins[0], c.ins[1], windowsOf(c, shapeOf(c.op.getOuts()[0])),
+                              c.accumulate);
+    };
+  case sched::KernelKind::max_pool:
+    return [](RuntimeCalls &r, const KernelCall &c) { r.maxPool(c.stream, c.outs[0], c.ins[0], windowsOf(c)); };
+  case sched::KernelKind::max_pool_grad:
+    return [](RuntimeCalls &r, const KernelCall &c) {
+      r.maxPoolGrad(c.stream, c.outs[0], c.ins[0], c.ins[1], windowsOf(c), c.accumulate);
+    };
+  case sched::KernelKind::average_pool:
+    return [](RuntimeCalls &r, const KernelCall &c) {
+      r.averagePool(c.stream, c.outs[0], c.ins[0], windowsOf(c), isSet(c, "counts_pads"));
+    };
+  case sched::KernelKind::average_pool_grad:
+    return [](RuntimeCalls &r, const KernelCall &c) {
+      r.averagePoolGrad(c.stream, c.outs[0], c.ins[0], windowsOf(c), isSet(c, "counts_pads"), c.accumulate);
     };
   case sched::KernelKind::reduce:
     return [](RuntimeCalls &r, const KernelCall &c) {

@@ -103,6 +103,11 @@ static double countFlops(sched::LaunchOp op) {
       depth *= static_cast<double>(size);
     return flops.count * depth * elements(op.getOuts()[0]);
   }
+  case Kind::convolution: {
+    auto of = [&](sched::BufferNumber buffer) { return (buffer.isResult ? op.getOuts() : op.getIns())[buffer.number]; };
+    auto kernels = static_cast<double>(llvm::cast<MemRefType>(of(flops.weight).getType()).getDimSize(0));
+    return flops.count * elements(of(flops.convolved)) * elements(of(flops.weight)) / std::max(kernels, 1.0);
+  }
   case Kind::attention: {
     auto key = llvm::cast<MemRefType>(op.getIns()[flops.query + 1].getType());
     double share = op.getSettings().contains("causal") ? 0.5 : 1, keys = key.getRank() > 2 ? key.getDimSize(2) : 1;
@@ -142,7 +147,8 @@ const std::string &CommandKeys::getFunctionText(FlatSymbolRefAttr name) {
     out << argument.getType() << ' ' << (numbers[argument] = numbers.size()) << ';';
   for (Operation &op : function.getBody().front()) {
     out << op.getName().getStringRef() << op.getAttrDictionary() << '(';
-    llvm::interleave(op.getOperands(), out, [&](Value value) { out << numbers.lookup(value); }, ",");
+    llvm::interleave(
+        op.getOperands(), out, [&](Value value) { out << numbers.lookup(value); }, ",");
     out << ')';
     for (Value result : op.getResults())
       out << result.getType() << ' ' << (numbers[result] = numbers.size());

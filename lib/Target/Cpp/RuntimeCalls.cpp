@@ -46,6 +46,12 @@ View RuntimeCalls::ownBlock(const Context &c, const View &blocks, llvm::ArrayRef
   return View(callText("own_block", {c.text, blocks.text, listText(axes)}));
 }
 
+Windows RuntimeCalls::windows(llvm::ArrayRef<int64_t> sizes, llvm::ArrayRef<int64_t> strides,
+                              llvm::ArrayRef<int64_t> dilations, llvm::ArrayRef<int64_t> pads) {
+  return Windows("windows{" + listText(sizes) + ", " + listText(strides) + ", " + listText(dilations) + ", " +
+                 listText(pads) + "}");
+}
+
 Expr<bool> RuntimeCalls::addsToEarlier(const Expr<std::int64_t> &index) {
   return Call<decltype(rt::adds_to_earlier)>::build("adds_to_earlier", index);
 }
@@ -110,6 +116,39 @@ void RuntimeCalls::matmulBiasGelu(const Stream &s, const View &out, const View &
 void RuntimeCalls::matmulBiasGrad(const Stream &s, const View &out, const View &dbias, const View &a, const View &b,
                                   int64_t contractRank, bool sumsB, const Expr<bool> &accumulate) {
   WINDLASS_RUNTIME_STATEMENT(matmul_bias_grad, s, out, dbias, a, b, int32(contractRank), boolean(sumsB), accumulate);
+}
+
+void RuntimeCalls::convolution(const Stream &s, const View &y, const View &x, const View &w, const Windows &of,
+                               const Expr<bool> &accumulate) {
+  WINDLASS_RUNTIME_STATEMENT(convolution, s, y, x, w, of, accumulate);
+}
+
+void RuntimeCalls::convolutionDataGrad(const Stream &s, const View &dx, const View &dy, const View &w,
+                                       const Windows &of, const Expr<bool> &accumulate) {
+  WINDLASS_RUNTIME_STATEMENT(convolution_data_grad, s, dx, dy, w, of, accumulate);
+}
+
+void RuntimeCalls::convolutionWeightGrad(const Stream &s, const View &dw, const View &dy, const View &x,
+                                         const Windows &of, const Expr<bool> &accumulate) {
+  WINDLASS_RUNTIME_STATEMENT(convolution_weight_grad, s, dw, dy, x, of, accumulate);
+}
+
+void RuntimeCalls::maxPool(const Stream &s, const View &y, const View &x, const Windows &of) {
+  WINDLASS_RUNTIME_STATEMENT(max_pool, s, y, x, of);
+}
+
+void RuntimeCalls::maxPoolGrad(const Stream &s, const View &dx, const View &dy, const View &x, const Windows &of,
+                               const Expr<bool> &accumulate) {
+  WINDLASS_RUNTIME_STATEMENT(max_pool_grad, s, dx, dy, x, of, accumulate);
+}
+
+void RuntimeCalls::averagePool(const Stream &s, const View &y, const View &x, const Windows &of, bool countsPads) {
+  WINDLASS_RUNTIME_STATEMENT(average_pool, s, y, x, of, boolean(countsPads));
+}
+
+void RuntimeCalls::averagePoolGrad(const Stream &s, const View &dx, const View &dy, const Windows &of, bool countsPads,
+                                   const Expr<bool> &accumulate) {
+  WINDLASS_RUNTIME_STATEMENT(average_pool_grad, s, dx, dy, of, boolean(countsPads), accumulate);
 }
 
 void RuntimeCalls::reduce(const Stream &s, const View &out, const View &in, int64_t reducedRank, rt::reduction kind,

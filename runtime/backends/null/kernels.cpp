@@ -38,6 +38,24 @@ status matmul(stream &s, const view &, const view &, const view &, std::int32_t,
   return issue(s, "matmul");
 }
 
+status convolution(stream &s, const view &, const view &, const view &, const windows &, bool) {
+  return issue(s, "convolution");
+}
+status convolution_data_grad(stream &s, const view &, const view &, const view &, const windows &, bool) {
+  return issue(s, "convolution_data_grad");
+}
+status convolution_weight_grad(stream &s, const view &, const view &, const view &, const windows &, bool) {
+  return issue(s, "convolution_weight_grad");
+}
+status max_pool(stream &s, const view &, const view &, const windows &) { return issue(s, "max_pool"); }
+status max_pool_grad(stream &s, const view &, const view &, const view &, const windows &, bool) {
+  return issue(s, "max_pool_grad");
+}
+status average_pool(stream &s, const view &, const view &, const windows &, bool) { return issue(s, "average_pool"); }
+status average_pool_grad(stream &s, const view &, const view &, const windows &, bool, bool) {
+  return issue(s, "average_pool_grad");
+}
+
 status reduce(stream &s, const view &, const view &, std::int32_t, reduction, bool) { return issue(s, "reduce"); }
 status softmax(stream &s, const view &, const view &) { return issue(s, "softmax"); }
 status softmax_grad(stream &s, const view &, const view &, const view &) { return issue(s, "softmax_grad"); }

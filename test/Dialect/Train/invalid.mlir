@@ -779,3 +779,91 @@ module attributes {a = #train.counted_labels<"y" : tensor<2x4xi64>, from [0, 1] 
 // expected-error @below {{the bound of ids is -1; it is at least 0}}
 module attributes {a = #train.counted_labels<"y" : tensor<4xi64>, from [0] sizes [4] ignore -100 vocabulary -1>} {
 }
+
+// -----
+
+func.func @f(%x: tensor<2x3xf32>, %w: tensor<2x3xf32>) {
+  // expected-error @below {{has an input of sizes [2, 3] and a weight of sizes [2, 3]; both have one rank, of at least 3}}
+  %0 = train.convolution %x, %w strides [] dilations [] pads [] : (tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2x3xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<1x5x4x4xf32>, %w: tensor<2x2x3x3xf32>) {
+  // expected-error @below {{the input's channels are a multiple of the weight's dim 1, and the weight's dim 0 is a multiple of that many groups}}
+  %0 = train.convolution %x, %w strides [1, 1] dilations [1, 1] pads [0, 0, 0, 0] : (tensor<1x5x4x4xf32>, tensor<2x2x3x3xf32>) -> tensor<1x2x2x2xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<1x4x4x4xf32>, %w: tensor<2x4x3x3xf64>) {
+  // expected-error @below {{convolves 'tensor<1x4x4x4xf32>' with 'tensor<2x4x3x3xf64>'; the element types must agree}}
+  %0 = train.convolution %x, %w strides [1, 1] dilations [1, 1] pads [0, 0, 0, 0] : (tensor<1x4x4x4xf32>, tensor<2x4x3x3xf64>) -> tensor<1x2x2x2xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<1x4x4x4xf32>, %w: tensor<2x4x3x3xf32>) {
+  // expected-error @below {{has window [3, 3], strides [1], dilations [1, 1] and pads [0, 0, 0, 0] for 2 spatial dims; each needs one entry per dim, and pads need two}}
+  %0 = train.convolution %x, %w strides [1] dilations [1, 1] pads [0, 0, 0, 0] : (tensor<1x4x4x4xf32>, tensor<2x4x3x3xf32>) -> tensor<1x2x2x2xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<1x4x4x4xf32>, %w: tensor<2x4x3x3xf32>) {
+  // expected-error @below {{has along spatial dim 1 of 4 elements a window of 3 with stride 0, dilation 1 and pads 0 and 0; pads are at least 0, the others at least 1, and all below 2^31}}
+  %0 = train.convolution %x, %w strides [1, 0] dilations [1, 1] pads [0, 0, 0, 0] : (tensor<1x4x4x4xf32>, tensor<2x4x3x3xf32>) -> tensor<1x2x2x2xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<1x4x4x4xf32>, %w: tensor<2x4x3x3xf32>) {
+  // expected-error @below {{has along spatial dim 0 a window that spans 5 elements, but only 4 with the pads}}
+  %0 = train.convolution %x, %w strides [1, 1] dilations [2, 1] pads [0, 0, 0, 0] : (tensor<1x4x4x4xf32>, tensor<2x4x3x3xf32>) -> tensor<1x2x2x2xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<1x4x4x4xf32>, %w: tensor<2x4x3x3xf32>) {
+  // expected-error @below {{gradient has type 'tensor<1x4x4x4xf32>', but the other operands need 'tensor<1x2x2x2xf32>'}}
+  %0 = train.convolution_data_grad %x, %w sizes [1, 4, 4, 4] strides [1, 1] dilations [1, 1] pads [0, 0, 0, 0] : (tensor<1x4x4x4xf32>, tensor<2x4x3x3xf32>) -> tensor<1x4x4x4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<1x2x2x2xf32>, %w: tensor<2x4x3x3xf64>) {
+  // expected-error @below {{has operands 'tensor<1x2x2x2xf32>' and 'tensor<2x4x3x3xf64>'; the element types must agree}}
+  %0 = train.convolution_data_grad %x, %w sizes [1, 4, 4, 4] strides [1, 1] dilations [1, 1] pads [0, 0, 0, 0] : (tensor<1x2x2x2xf32>, tensor<2x4x3x3xf64>) -> tensor<1x4x4x4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<2x3x4x4x4x4xf32>) {
+  // expected-error @below {{has an operand of sizes [2, 3, 4, 4, 4, 4]; it takes batch, channels and one to three spatial dims}}
+  %0 = train.max_pool %x window [2] strides [1] dilations [1] pads [0, 0] : tensor<2x3x4x4x4x4xf32> -> tensor<2x3x4x4x4x4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<0x3x4xf32>) {
+  // expected-error @below {{has an operand of sizes [0, 3, 4]; it takes at least one sample and one channel}}
+  %0 = train.max_pool %x window [2] strides [1] dilations [1] pads [0, 0] : tensor<0x3x4xf32> -> tensor<0x3x3xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<2x3x4xf32>) {
+  // expected-error @below {{has along spatial dim 0 of 4 elements windows that span 2 with dilation 1, the first from -2 and the last from 2; one may have no element inside}}
+  %0 = train.average_pool %x window [2] strides [1] dilations [1] pads [2, 0] : tensor<2x3x4xf32> -> tensor<2x3x5xf32>
+  return
+}

@@ -59,6 +59,39 @@ func.func @contraction(%x: tensor<5x2x3xf32>, %w: tensor<5x4x3xf32>) -> tensor<5
   return %0 : tensor<5x2x4xf32>
 }
 
+// CHECK-LABEL: func.func @convolutions
+func.func @convolutions(%x: tensor<2x4x5x6xf32>, %w: tensor<6x2x3x1xf32>, %s: tensor<2x4x9xf32>, %k: tensor<4x1x3xf32>, %v: tensor<1x2x4x4x4xbf16>, %f: tensor<3x2x2x2x2xbf16>) {
+  // CHECK: train.convolution %{{.*}}, %{{.*}} strides [2, 1] dilations [1, 2] pads [1, 0, 1, 0] : (tensor<2x4x5x6xf32>, tensor<6x2x3x1xf32>) -> tensor<2x6x3x6xf32>
+  %0 = train.convolution %x, %w strides [2, 1] dilations [1, 2] pads [1, 0, 1, 0] : (tensor<2x4x5x6xf32>, tensor<6x2x3x1xf32>) -> tensor<2x6x3x6xf32>
+  // CHECK: train.convolution_data_grad %{{.*}}, %{{.*}} sizes [2, 4, 5, 6] strides [2, 1] dilations [1, 2] pads [1, 0, 1, 0] : (tensor<2x6x3x6xf32>, tensor<6x2x3x1xf32>) -> tensor<2x4x5x6xf32>
+  %1 = train.convolution_data_grad %0, %w sizes [2, 4, 5, 6] strides [2, 1] dilations [1, 2] pads [1, 0, 1, 0] : (tensor<2x6x3x6xf32>, tensor<6x2x3x1xf32>) -> tensor<2x4x5x6xf32>
+  // CHECK: train.convolution_weight_grad %{{.*}}, %{{.*}} sizes [6, 2, 3, 1] strides [2, 1] dilations [1, 2] pads [1, 0, 1, 0] : (tensor<2x6x3x6xf32>, tensor<2x4x5x6xf32>) -> tensor<6x2x3x1xf32>
+  %2 = train.convolution_weight_grad %0, %x sizes [6, 2, 3, 1] strides [2, 1] dilations [1, 2] pads [1, 0, 1, 0] : (tensor<2x6x3x6xf32>, tensor<2x4x5x6xf32>) -> tensor<6x2x3x1xf32>
+  // CHECK: train.convolution %{{.*}} -> tensor<2x4x7xf32>
+  %3 = train.convolution %s, %k strides [1] dilations [2] pads [0, 2] : (tensor<2x4x9xf32>, tensor<4x1x3xf32>) -> tensor<2x4x7xf32>
+  // CHECK: train.convolution %{{.*}} -> tensor<1x3x3x3x3xbf16>
+  %4 = train.convolution %v, %f strides [1, 1, 1] dilations [1, 1, 1] pads [0, 0, 0, 0, 0, 0] : (tensor<1x2x4x4x4xbf16>, tensor<3x2x2x2x2xbf16>) -> tensor<1x3x3x3x3xbf16>
+  // The gradient of a weight is a wide sum.
+  // CHECK: train.convolution_weight_grad %{{.*}} -> tensor<3x2x2x2x2xf32>
+  %5 = train.convolution_weight_grad %4, %v sizes [3, 2, 2, 2, 2] strides [1, 1, 1] dilations [1, 1, 1] pads [0, 0, 0, 0, 0, 0] : (tensor<1x3x3x3x3xbf16>, tensor<1x2x4x4x4xbf16>) -> tensor<3x2x2x2x2xf32>
+  return
+}
+
+// CHECK-LABEL: func.func @pooling
+func.func @pooling(%x: tensor<2x4x5x6xf32>) {
+  // CHECK: train.max_pool %{{.*}} window [3, 2] strides [2, 2] dilations [1, 1] pads [1, 0, 1, 0] : tensor<2x4x5x6xf32> -> tensor<2x4x3x3xf32>
+  %0 = train.max_pool %x window [3, 2] strides [2, 2] dilations [1, 1] pads [1, 0, 1, 0] : tensor<2x4x5x6xf32> -> tensor<2x4x3x3xf32>
+  // CHECK: train.max_pool_grad %{{.*}}, %{{.*}} window [3, 2] strides [2, 2] dilations [1, 1] pads [1, 0, 1, 0] : (tensor<2x4x3x3xf32>, tensor<2x4x5x6xf32>) -> tensor<2x4x5x6xf32>
+  %1 = train.max_pool_grad %0, %x window [3, 2] strides [2, 2] dilations [1, 1] pads [1, 0, 1, 0] : (tensor<2x4x3x3xf32>, tensor<2x4x5x6xf32>) -> tensor<2x4x5x6xf32>
+  // CHECK: train.average_pool %{{.*}} window [3, 2] strides [2, 2] dilations [1, 1] pads [1, 0, 1, 0] : tensor<2x4x5x6xf32> -> tensor<2x4x3x3xf32>
+  %2 = train.average_pool %x window [3, 2] strides [2, 2] dilations [1, 1] pads [1, 0, 1, 0] : tensor<2x4x5x6xf32> -> tensor<2x4x3x3xf32>
+  // CHECK: train.average_pool %{{.*}} pads [1, 0, 1, 0] counts_pads : tensor<2x4x5x6xf32> -> tensor<2x4x3x3xf32>
+  %3 = train.average_pool %x window [3, 2] strides [2, 2] dilations [1, 1] pads [1, 0, 1, 0] counts_pads : tensor<2x4x5x6xf32> -> tensor<2x4x3x3xf32>
+  // CHECK: train.average_pool_grad %{{.*}} sizes [2, 4, 5, 6] window [3, 2] strides [2, 2] dilations [1, 1] pads [1, 0, 1, 0] counts_pads : tensor<2x4x3x3xf32> -> tensor<2x4x5x6xf32>
+  %4 = train.average_pool_grad %3 sizes [2, 4, 5, 6] window [3, 2] strides [2, 2] dilations [1, 1] pads [1, 0, 1, 0] counts_pads : tensor<2x4x3x3xf32> -> tensor<2x4x5x6xf32>
+  return
+}
+
 // CHECK-LABEL: func.func @reductions
 func.func @reductions(%x: tensor<2x3xf32>, %s: tensor<3xf32>) {
   // CHECK: train.reduce sum %{{.*}} dims [0] : tensor<2x3xf32> -> tensor<3xf32>

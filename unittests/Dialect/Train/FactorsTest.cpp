@@ -90,6 +90,41 @@ TEST_F(FactorsTest, MatmulContractsOverAReduction) {
   EXPECT_EQ(factors.unreducedTogether.size(), 2u);
 }
 
+TEST_F(FactorsTest, ConvolutionsSplitTheBatchTheGroupsAndTheChannels) {
+  constexpr const char *arguments = "%x: tensor<5x4x8x9xf32>, %w: tensor<6x2x3x3xf32>, %y: tensor<5x6x8x9xf32>";
+  constexpr const char *windows = " strides [1, 1] dilations [1, 1] pads [1, 1, 1, 1] : ";
+  OpFactors factors = getFactors(arguments, std::string("%0 = train.convolution %x, %w") + windows +
+                                                "(tensor<5x4x8x9xf32>, tensor<6x2x3x3xf32>) -> tensor<5x6x8x9xf32>");
+  EXPECT_EQ(print(factors, factors.operands[0]), "5 | 2 2 | 8! | 9!");
+  EXPECT_EQ(print(factors, factors.operands[1]), "2 3 | 2 | 3! | 3!");
+  EXPECT_EQ(print(factors, factors.results[0]), "5 | 2 3 | 8! | 9!");
+  auto namesOfSums = [](const OpFactors &of) {
+    std::string names;
+    for (const Factor &factor : of.factors)
+      if (factor.kind == FactorKind::Reduction)
+        names += factor.name + " ";
+    return names;
+  };
+  EXPECT_EQ(namesOfSums(factors), "in ");
+  EXPECT_EQ(factors.unreducedTogether.size(), 2u);
+  factors = getFactors(arguments, std::string("%0 = train.convolution_data_grad %y, %w sizes [5, 4, 8, 9]") + windows +
+                                      "(tensor<5x6x8x9xf32>, tensor<6x2x3x3xf32>) -> tensor<5x4x8x9xf32>");
+  EXPECT_EQ(print(factors, factors.results[0]), "5 | 2 2 | 8! | 9!");
+  EXPECT_EQ(namesOfSums(factors), "out ");
+  factors = getFactors(arguments, std::string("%0 = train.convolution_weight_grad %y, %x sizes [6, 2, 3, 3]") +
+                                      windows + "(tensor<5x6x8x9xf32>, tensor<5x4x8x9xf32>) -> tensor<6x2x3x3xf32>");
+  EXPECT_EQ(print(factors, factors.results[0]), "2 3 | 2 | 3! | 3!");
+  EXPECT_EQ(namesOfSums(factors), "batch ");
+}
+
+TEST_F(FactorsTest, PoolingSplitsTheBatchAndTheChannels) {
+  OpFactors factors =
+      getFactors("%x: tensor<5x4x8xf32>", "%0 = train.max_pool %x window [2] strides [2] dilations [1] pads [0, 0] : "
+                                          "tensor<5x4x8xf32> -> tensor<5x4x4xf32>");
+  EXPECT_EQ(print(factors, factors.operands[0]), "5 | 4 | 8!");
+  EXPECT_EQ(print(factors, factors.results[0]), "5 | 4 | 4!");
+}
+
 TEST_F(FactorsTest, GroupedQueriesAreTwoFactorsOfTheHeads) {
   OpFactors factors =
       getFactors("%q: tensor<1x4x5x8xf32>, %k: tensor<1x2x5x8xf32>",

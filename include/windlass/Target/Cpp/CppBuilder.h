@@ -38,6 +38,7 @@ using Parameters = Expr<rt::updated_parameters>;
 using Gradients = Expr<rt::squared_gradients>;
 using Pairs = Expr<rt::collective_pairs>;
 using Views = Expr<rt::buffer_views>;
+using Windows = Expr<rt::windows>;
 
 Expr<bool> boolean(bool value);
 Expr<std::int32_t> int32(std::int64_t value);
@@ -58,27 +59,13 @@ std::string listText(llvm::ArrayRef<int64_t> values);
 std::string bufferText(llvm::ArrayRef<int64_t> where, mlir::MemRefType type);
 
 template <class T> struct TypeName;
-template <> struct TypeName<rt::context &> {
-  static constexpr char text[] = "context &";
-};
-template <> struct TypeName<const rt::place &> {
-  static constexpr char text[] = "const place &";
-};
-template <> struct TypeName<rt::place> {
-  static constexpr char text[] = "place";
-};
-template <> struct TypeName<bool> {
-  static constexpr char text[] = "bool";
-};
-template <> struct TypeName<std::int32_t> {
-  static constexpr char text[] = "std::int32_t";
-};
-template <> struct TypeName<std::int64_t> {
-  static constexpr char text[] = "std::int64_t";
-};
-template <> struct TypeName<const std::int64_t *> {
-  static constexpr char text[] = "row";
-};
+template <> struct TypeName<rt::context &> { static constexpr char text[] = "context &"; };
+template <> struct TypeName<const rt::place &> { static constexpr char text[] = "const place &"; };
+template <> struct TypeName<rt::place> { static constexpr char text[] = "place"; };
+template <> struct TypeName<bool> { static constexpr char text[] = "bool"; };
+template <> struct TypeName<std::int32_t> { static constexpr char text[] = "std::int32_t"; };
+template <> struct TypeName<std::int64_t> { static constexpr char text[] = "std::int64_t"; };
+template <> struct TypeName<const std::int64_t *> { static constexpr char text[] = "row"; };
 
 /// A C++ function's name and parameters; it returns a status.
 class Signature {
@@ -188,6 +175,9 @@ public:
   /// Returns the rank's own one of `blocks` [n, rest...]: the block whose number is the rank's coordinates on the mesh
   /// axes `axes`.
   static View ownBlock(const Context &c, const View &blocks, llvm::ArrayRef<int64_t> axes);
+  /// Returns where windows lie, by lists with a number for each spatial dim.
+  static Windows windows(llvm::ArrayRef<int64_t> sizes, llvm::ArrayRef<int64_t> strides,
+                         llvm::ArrayRef<int64_t> dilations, llvm::ArrayRef<int64_t> pads);
   static Expr<bool> addsToEarlier(const Expr<std::int64_t> &index);
   void recordEvent(const Stream &s, const Event &e);
   void waitEvent(const Stream &s, const Event &e);
@@ -209,6 +199,18 @@ public:
                       int64_t contractRank, bool sumsB, const Expr<bool> &accumulate);
   void matmul(const Stream &s, const View &out, const View &a, const View &b, int64_t batchRank, int64_t contractRank,
               const Expr<bool> &accumulate);
+  void convolution(const Stream &s, const View &y, const View &x, const View &w, const Windows &of,
+                   const Expr<bool> &accumulate);
+  void convolutionDataGrad(const Stream &s, const View &dx, const View &dy, const View &w, const Windows &of,
+                           const Expr<bool> &accumulate);
+  void convolutionWeightGrad(const Stream &s, const View &dw, const View &dy, const View &x, const Windows &of,
+                             const Expr<bool> &accumulate);
+  void maxPool(const Stream &s, const View &y, const View &x, const Windows &of);
+  void maxPoolGrad(const Stream &s, const View &dx, const View &dy, const View &x, const Windows &of,
+                   const Expr<bool> &accumulate);
+  void averagePool(const Stream &s, const View &y, const View &x, const Windows &of, bool countsPads);
+  void averagePoolGrad(const Stream &s, const View &dx, const View &dy, const Windows &of, bool countsPads,
+                       const Expr<bool> &accumulate);
   void reduce(const Stream &s, const View &out, const View &in, int64_t reducedRank, rt::reduction kind,
               const Expr<bool> &accumulate);
   void softmax(const Stream &s, const View &out, const View &in);

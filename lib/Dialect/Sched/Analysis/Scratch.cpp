@@ -40,6 +40,13 @@ int64_t windlass::sched::getScratchBytes(LaunchOp launch, int64_t threads) {
     return threads * rt::matmul_scratch_bytes(toView(launch.getOuts()[0]), in(0), in(1),
                                               launch.getIntegerSetting("batch_rank"),
                                               launch.getIntegerSetting("contract_rank"));
+  case ScratchRule::convolution: {
+    auto of = [&](BufferNumber buffer) {
+      return toView((buffer.isResult ? launch.getOuts() : launch.getIns())[buffer.number]);
+    };
+    const KernelFlops &flops = launch.getRow().flops;
+    return rt::convolution_scratch_bytes(of(flops.convolved), of(flops.weight), threads);
+  }
   case ScratchRule::norm_grad:
     return rt::norm_grad_scratch_bytes(in(1), threads);
   case ScratchRule::attention:

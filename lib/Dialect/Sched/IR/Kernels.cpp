@@ -41,16 +41,14 @@ constexpr InPlace dropped(InPlace::Pair pair) { return inPlace(InPlace::Mode::dr
 constexpr KernelFlops each(double count) { return {KernelFlops::Kind::each, count}; }
 constexpr KernelFlops operandsEach(double count) { return {KernelFlops::Kind::operands, count}; }
 constexpr KernelFlops product() { return {KernelFlops::Kind::product, 2}; }
+constexpr KernelFlops convolution(BufferNumber convolved, BufferNumber weight) {
+  return {KernelFlops::Kind::convolution, 2, 0, convolved, weight};
+}
 constexpr KernelFlops attention(double products, unsigned query) {
   return {KernelFlops::Kind::attention, products, query};
 }
 constexpr KernelFlops updates(double count) { return {KernelFlops::Kind::updates, count}; }
 
-/// An operand or a result.
-struct BufferNumber {
-  unsigned number;
-  bool isResult;
-};
 constexpr BufferNumber in(unsigned number) { return {number, false}; }
 constexpr BufferNumber out(unsigned number) { return {number, true}; }
 constexpr IndexLimit unlimited() { return {IndexLimit::Kind::unlimited}; }

@@ -42,7 +42,7 @@ public:
 
   void run() {
     for (Operation &op : body)
-      if (auto repeat = op.getAttrOfType<plan::RepeatAttr>(plan::kRepeatAttr); repeat && isa<MatmulOp>(op))
+      if (auto repeat = op.getAttrOfType<plan::RepeatAttr>(plan::kRepeatAttr); repeat && isa<ConvolutionOp, MatmulOp>(op))
         repeatedBlocks.insert(repeat);
     llvm::MapVector<StringAttr, Operations> blocks;
     for (Operation &op : body.without_terminator())

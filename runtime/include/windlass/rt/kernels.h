@@ -51,6 +51,38 @@ status matmul_bias_gelu(stream &s, const view &out, const view &input, const vie
 status matmul_bias_grad(stream &s, const view &out, const view &dbias, const view &a, const view &b,
                         std::int32_t contract_rank, bool sums_b, bool accumulate);
 
+// Convolutions and pooling over one to three spatial dims, the last ones of [batch, channels, spatial..].
+
+/// Where windows lie, by spatial dim; entries beyond the spatial dims are not read. Element k of the window of output p
+/// is element p * stride + k * dilation - pad of the input.
+struct windows {
+  std::int64_t sizes[3], strides[3], dilations[3], pads[3];
+};
+
+/// y[b, g outs + o, p..] (+)= sum over c and k of x[b, g ins + c, (element k of the window of p)..] w[g outs + o, c,
+/// k..] with x [batch, groups * ins, spatial..] and w [groups * outs, ins, window..]; elements outside of x are 0.
+status convolution(stream &s, const view &y, const view &x, const view &w, const windows &of, bool accumulate);
+/// The gradient of x from that of y.
+status convolution_data_grad(stream &s, const view &dx, const view &dy, const view &w, const windows &of,
+                             bool accumulate);
+/// The gradient of w from that of y.
+status convolution_weight_grad(stream &s, const view &dw, const view &dy, const view &x, const windows &of,
+                               bool accumulate);
+/// Returns the scratch of each of the three, in bytes, for `y` (or dy) and `w` (or dw).
+std::int64_t convolution_scratch_bytes(const view &y, const view &w, std::int32_t threads);
+
+/// y = the largest element of each window that is inside x; a NaN is larger than any number. Every window has an
+/// element inside.
+status max_pool(stream &s, const view &y, const view &x, const windows &of);
+/// dx (+)= the gradient dy of each window at the first of its largest elements.
+status max_pool_grad(stream &s, const view &dx, const view &dy, const view &x, const windows &of, bool accumulate);
+/// y = the sum of the elements of each window that are inside x, divided by their number, or with `counts_pads` by
+/// that of the whole window.
+status average_pool(stream &s, const view &y, const view &x, const windows &of, bool counts_pads);
+/// The gradient of x from that of y.
+status average_pool_grad(stream &s, const view &dx, const view &dy, const windows &of, bool counts_pads,
+                         bool accumulate);
+
 /// out[kept..] (+)= reduction over the last `reduced_rank` dims of in[kept.., reduced..]. max and min do not
 /// accumulate.
 status reduce(stream &s, const view &out, const view &in, std::int32_t reduced_rank, reduction kind, bool accumulate);

@@ -41,7 +41,7 @@ enum class MovedBytes { operands, chosen, block };
 enum class SettingsInKey { timed, untimed };
 
 /// The rule of the runtime that says how much scratch a kernel needs (`*_scratch_bytes` of windlass/rt/kernels.h).
-enum class ScratchRule { none, product, norm_grad, attention, attention_grad };
+enum class ScratchRule { none, product, convolution, norm_grad, attention, attention_grad };
 
 /// How the interpreter runs a kernel: as the `train` operator of its name, or by a rule of its own.
 enum class KernelSemantics { op, own };
@@ -81,18 +81,27 @@ struct InPlace {
   llvm::ArrayRef<Pair> getPairs() const { return llvm::ArrayRef(pairs).take_front(count); }
 };
 
+/// An operand or a result.
+struct BufferNumber {
+  unsigned number = 0;
+  bool isResult = false;
+};
+
 /// Floating-point operations; a multiply-add is two.
 struct KernelFlops {
   enum class Kind {
-    each,      ///< `count` for each element of the largest operand or result
-    operands,  ///< `count` for each element of all operands
-    product,   ///< of matrices
+    each,        ///< `count` for each element of the largest operand or result
+    operands,    ///< `count` for each element of all operands
+    product,     ///< of matrices
+    convolution, ///< `count` for each element of `convolved` and each element of a kernel of `weight`
     attention, ///< `count` products of tokens, keys and width, `query` being the number of the query among the operands
     updates,   ///< `count` for each element of the updated parameters
   };
   Kind kind;
   double count;
   unsigned query = 0;
+  /// The result of a convolution, or its gradient, and the weight, or its gradient.
+  BufferNumber convolved = {}, weight = {};
 };
 
 /// The limit below which integers in the operands are valid indices.
@@ -135,7 +144,9 @@ struct KernelRow {
 
   bool isProduct() const { return flops.kind == KernelFlops::Kind::product; }
   /// Whether devices run it on their matrix units.
-  bool multipliesMatrices() const { return isProduct() || flops.kind == KernelFlops::Kind::attention; }
+  bool multipliesMatrices() const {
+    return isProduct() || flops.kind == KernelFlops::Kind::convolution || flops.kind == KernelFlops::Kind::attention;
+  }
   bool hasTerms() const { return operands.kind == OperandCounts::Kind::terms; }
   bool hasParameters() const { return operands.kind == OperandCounts::Kind::parameters; }
   /// Whether a command may accumulate, and whether it then adds to that result.
