@@ -66,8 +66,7 @@ static std::string getName(train::FactorKind kind) {
 static std::string join(ArrayRef<StringAttr> axes) {
   std::string text;
   llvm::raw_string_ostream os(text);
-  llvm::interleave(
-      axes, os, [&](StringAttr axis) { os << axis.getValue(); }, "+");
+  llvm::interleave(axes, os, [&](StringAttr axis) { os << axis.getValue(); }, "+");
   return text;
 }
 

@@ -214,7 +214,9 @@ int64_t CostModel::getLeastHostPicoseconds(const OperatorWork &work) const {
 
 double CostModel::getAnalyticSeconds(const OperatorWork &work) const {
   WorkKind kind = getWorkKind(work.family);
-  double peak = work.isNarrow                  ? narrowFlopsPerSecond
+  // The runtime's convolutions run on the units for f32.
+  double peak = kind == WorkKind::convolution  ? flopsPerSecond
+                : work.isNarrow                ? narrowFlopsPerSecond
                 : work.family == kTf32Products ? tf32FlopsPerSecond
                                                : flopsPerSecond;
   double rate = peak * (kind == WorkKind::attention ? attentionShare : device.productShare);

@@ -38,8 +38,8 @@ public:
         return failure();
     bool isUpdate = op.getParentOfType<func::FuncOp>().getName() == train::kUpdateFunction;
     if (auto read = llvm::dyn_cast<train::ReadOp>(op))
-      return load(read.getResult(), isUpdate ? resources.ofMaster(read.getParameter()) : resources.ofParameter(read.getParameter()),
-                  op);
+      return load(read.getResult(),
+                  isUpdate ? resources.ofMaster(read.getParameter()) : resources.ofParameter(read.getParameter()), op);
     if (auto hyperparameter = llvm::dyn_cast<train::HyperparameterOp>(op)) {
       // Operators on the host load their own.
       ResourceOp scalar = resources.ofScalar(hyperparameter.getName(), plan::MemoryKind::device);
@@ -92,8 +92,8 @@ public:
     return success();
   }
 
-  /// Whether an operator runs on the host: an optimizer step where its state is kept, a sum of squares, or of such sums,
-  /// where all that it reads is.
+  /// Whether an operator runs on the host: an optimizer step where its state is kept, a sum of squares, or of such
+  /// sums, where all that it reads is.
   bool runsOnHost(Operation &op) const {
     if (llvm::isa<train::SquareSumOp, train::AccumulateOp>(op))
       return llvm::all_of(op.getOperands(), [&](Value operand) { return onHost.contains(operand); });
@@ -607,9 +607,8 @@ private:
     for (StringRef name : {plan::kMeshAttr, plan::kBucketBytesAttr, plan::kPipelineAttr})
       module->removeAttr(name);
     for (auto parameter : module.getOps<train::ParameterOp>())
-      for (StringRef name :
-           {plan::kLayoutAttr, plan::kGradientLayoutAttr, plan::kMasterLayoutAttr, plan::kStateMemoryAttr,
-            plan::kGradientMemoryAttr})
+      for (StringRef name : {plan::kLayoutAttr, plan::kGradientLayoutAttr, plan::kMasterLayoutAttr,
+                             plan::kStateMemoryAttr, plan::kGradientMemoryAttr})
         parameter->removeAttr(name);
   }
 

@@ -89,8 +89,8 @@ private:
     size_t first = 0;
     int64_t bytes = 0;
   };
-  /// Makes room for a tensor beside those that hold memory, so that all take twice the bytes of the largest one that the
-  /// function moves at most: calls `release` with each that has to be no longer used.
+  /// Makes room for a tensor beside those that hold memory, so that all take twice the bytes of the largest one that
+  /// the function moves at most: calls `release` with each that has to be no longer used.
   void makeRoom(Transit &transit, int64_t bytes, llvm::function_ref<void(const Transit::Tensor &)> release);
   void add(Transit &transit, unsigned storage, std::optional<int64_t> made = std::nullopt);
   /// Makes the compute stream wait for the event, if something is in use until then.

@@ -36,8 +36,8 @@ MemoryKind getGradientMemory(train::ParameterOp weight);
 /// is that of the layout, such as `kMasterLayoutAttr`.
 LayoutAttr getCopyLayout(train::ParameterOp parameter, llvm::StringRef attribute);
 
-/// Returns whether ranks accumulate a gradient just as its update reads it, in the layout of the master copy and without
-/// partial sums: `gradient` and `master` are the layouts of these copies.
+/// Returns whether ranks accumulate a gradient just as its update reads it, in the layout of the master copy and
+/// without partial sums: `gradient` and `master` are the layouts of these copies.
 bool isReadAsAccumulated(LayoutAttr gradient, LayoutAttr master, MeshAttr mesh);
 
 /// Whether each rank holds the same elements, in the same order, unreduced over the same axes, under both layouts.
