@@ -90,9 +90,7 @@ class Emulated(EmulatedCase):
 
     def test_convolutions(self):
         model = self.model('resnet-tiny')
-        for precision, bounds in (('f32', ()), ('bf16', ('--loss-bound', 2e-2, '--gradient-bound', 1e-1, '--movement-bound', 1))):
-            with self.subTest(precision=precision):
-                self.compare(self.program(self.emit(model, '--cluster', 'h200:1', '--strategy', 'ddp', '--precision', precision)), model, *bounds)
+        self.compare(self.program(self.emit(model, '--cluster', 'h200:1', '--strategy', 'ddp')), model)
 
     def test_graphs(self):
         """Steps from recorded graphs give the same bits as issued ones, and a run takes what it has measured to be faster."""

@@ -2,7 +2,7 @@
 where a program rounds: a value to its type where it is stored, operands of products to 10 bits in TF32. What is left between the
 two is the order of sums in f32, and the few values that it carries over the middle of two neighbours.
 
-    test_rounding.py [FAMILY...]     of gpt, opt, llama, moe, bert (default all)
+    test_rounding.py [FAMILY...]     of gpt, opt, llama, moe, bert, vit, resnet (default all)
 """
 
 import json
@@ -21,7 +21,7 @@ from windlass_models import files, safetensors_file
 BOUNDS = {'bf16': 2**-8, 'f16': 2**-11, 'tf32': 2**-11}
 
 
-FAMILIES = sys.argv[1:] or common.TRANSFORMERS
+FAMILIES = sys.argv[1:] or (*common.TRANSFORMERS, 'resnet')
 del sys.argv[1:]
 
 

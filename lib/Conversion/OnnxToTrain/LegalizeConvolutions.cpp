@@ -47,7 +47,9 @@ FailureOr<Legalizer::WindowLists> Legalizer::readWindows(NodeContext &node, cons
           isInRange(image.getShape()[i + 2]))
         std::tie(lists.pads[i], lists.pads[i + spatial]) = padToSame(
             image.getShape()[i + 2], lists.window[i], lists.strides[i], lists.dilations[i], padding == "SAME_UPPER");
-  return failed(checkWindows(node, image, lists, pools)) ? FailureOr<WindowLists>() : lists;
+  if (failed(checkWindows(node, image, lists, pools)))
+    return failure();
+  return lists;
 }
 
 LogicalResult Legalizer::checkWindows(NodeContext &node, const Entry &image, WindowLists &lists, bool pools) {

@@ -2,6 +2,8 @@
 
 #include "Legalizer.h"
 
+#include "windlass/Dialect/Train/IR/FullPrecision.h"
+
 #include "llvm/ADT/STLExtras.h"
 
 using namespace mlir;
@@ -237,6 +239,8 @@ LogicalResult Legalizer::legalizeBatchNorm(NodeContext &node) {
       return unsupported("gives running statistics that the loss reads");
   // Before opset 14 a node trained where it had more outputs than one.
   bool trains = node.version() < 14 ? node.op.getNumResults() > 1 : node.getInt("training_mode", 0) != 0;
+  Block &block = *builder.getInsertionBlock();
+  Operation *before = block.empty() ? nullptr : &block.back();
   auto average = [&](const Entry &of) {
     double count = static_cast<double>(x.type.getNumElements()) / static_cast<double>(spread[0]);
     Entry sum = eval.reduce(ReduceKind::sum, of, dims);
@@ -265,6 +269,10 @@ LogicalResult Legalizer::legalizeBatchNorm(NodeContext &node) {
   if (!factor.isTensor())
     return give(node, factor);
   ++(trains ? trainedBatchNorms : frozenBatchNorms);
-  return give(node, eval.binary(BinaryKind::add, eval.binary(BinaryKind::mul, centered, factor),
-                                eval.reshape(node.inputs[2], spread)));
+  Entry result = eval.binary(BinaryKind::add, eval.binary(BinaryKind::mul, centered, factor),
+                             eval.reshape(node.inputs[2], spread));
+  // As in PyTorch, statistics and what they are applied to are f32 where values are narrower.
+  for (Operation *op = before ? before->getNextNode() : &block.front(); op; op = op->getNextNode())
+    op->setAttr(train::kFullPrecisionAttr, builder.getUnitAttr());
+  return give(node, result);
 }

@@ -250,7 +250,7 @@ onnx.graph "g" inputs ["x"] outputs ["loss"] {
   %w = onnx.initializer "w" from <"", 0, 4> kind "parameter" : tensor<1xf32>
   %a = onnx.node "Mul" since 14 (%x, %w) : (tensor<2x3x8x8xf32>, tensor<1xf32>) -> !onnx.value
   // expected-error @below {{MaxPool has along spatial dim 0 of 8 elements windows that span 2 with dilation 1, the first from -2 and the last from 6; one may have no element inside}}
-  %0 = onnx.node "MaxPool" since 12 (%a) with {kernel_shape = array<i64: 2, 2>, pads = array<i64: 2, 0, 0, 0>} : (!onnx.value) -> !onnx.value loc("pool")
+  %0 = onnx.node "MaxPool" since 12 (%a) with {kernel_shape = array<i64: 2, 2>, pads = array<i64: 2, 0, 0, 0>} : (!onnx.value) -> !onnx.value
   %1 = onnx.node "ReduceSum" since 13 (%0) with {keepdims = 0 : i64} : (!onnx.value) -> !onnx.value
   onnx.return %1 : !onnx.value
 }
@@ -262,7 +262,7 @@ onnx.graph "g" inputs ["x"] outputs ["loss"] {
   %w = onnx.initializer "w" from <"", 0, 4> kind "parameter" : tensor<1xf32>
   %a = onnx.node "Mul" since 14 (%x, %w) : (tensor<2x3x8x8xf32>, tensor<1xf32>) -> !onnx.value
   // expected-error @below {{AveragePool needs an image of floats and a kernel_shape}}
-  %0 = onnx.node "AveragePool" since 12 (%a) with {strides = array<i64: 2, 2>} : (!onnx.value) -> !onnx.value loc("pool")
+  %0 = onnx.node "AveragePool" since 12 (%a) with {strides = array<i64: 2, 2>} : (!onnx.value) -> !onnx.value
   %1 = onnx.node "ReduceSum" since 13 (%0) with {keepdims = 0 : i64} : (!onnx.value) -> !onnx.value
   onnx.return %1 : !onnx.value
 }

@@ -791,7 +791,7 @@ func.func @f(%x: tensor<2x3xf32>, %w: tensor<2x3xf32>) {
 // -----
 
 func.func @f(%x: tensor<1x5x4x4xf32>, %w: tensor<2x2x3x3xf32>) {
-  // expected-error @below {{the input's channels are a multiple of the weight's dim 1, and the weight's dim 0 is a multiple of that many groups}}
+  // expected-error @below {{has an input of sizes [1, 5, 4, 4] and a weight of sizes [2, 2, 3, 3]; the input's channels are a multiple of the weight's dim 1, and the weight's dim 0 is a multiple of that many groups}}
   %0 = train.convolution %x, %w strides [1, 1] dilations [1, 1] pads [0, 0, 0, 0] : (tensor<1x5x4x4xf32>, tensor<2x2x3x3xf32>) -> tensor<1x2x2x2xf32>
   return
 }

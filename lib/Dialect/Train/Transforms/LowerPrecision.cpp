@@ -1,6 +1,7 @@
 // train-lower-precision
 #include "RouterPaths.h"
 
+#include "windlass/Dialect/Train/IR/FullPrecision.h"
 #include "windlass/Dialect/Train/IR/TrainFunctions.h"
 #include "windlass/Dialect/Train/Transforms/Passes.h"
 
@@ -74,6 +75,8 @@ private:
       values.clear();
     wideGradients.clear();
     narrowSums.clear();
+    fullOps.clear();
+    fullIds.clear();
     Operation *end = function.front().getTerminator();
     for (Value gradient : llvm::drop_begin(end->getOperands()))
       markWide(gradient, end);
@@ -93,6 +96,19 @@ private:
   bool isCarried(Value value) {
     auto result = dyn_cast<OpResult>(value);
     return result && result.getResultNumber() == 0 && routerPaths.carried.contains(result.getOwner());
+  }
+
+  bool isMadeInFull(Value value) { return fullOps.contains(value.getDefiningOp()); }
+
+  /// Whether an operator computes in f32: it, or the forward operator of an adjoint, is marked so, or it is a view of
+  /// what such an operator computes. Operators are asked about in program order.
+  bool computesInFull(Operation &op) {
+    bool isView = isa<BroadcastOp, ReshapeOp, TransposeOp>(op) && isMadeInFull(op.getOperand(0));
+    if (!op.hasAttr(kFullPrecisionAttr) && !fullIds.contains(op.getAttr(kForwardAttr)) && !isView)
+      return false;
+    fullOps.insert(&op);
+    fullIds.insert(op.getAttr(kIdAttr));
+    return true;
   }
 
   /// Marks values wide: operators whose only result is a gradient that accumulates in f32 pass on their sums as they
@@ -128,16 +144,20 @@ private:
       if (known && getElement(known) == narrow)
         stash.getValueMutable().set(known);
     }
-    bool sums = isa<MatmulOp, ReduceOp>(op),
-         staysWide = (wideGradients.contains(&op) && !sums) || routerPaths.contains(&op);
+    bool isFull = computesInFull(op), sums = isa<MatmulOp, ReduceOp>(op);
+    // A sum reads narrow values as they are.
+    bool staysWide =
+        (wideGradients.contains(&op) && !sums) || routerPaths.contains(&op) || (isFull && !isa<ReduceOp>(op));
+    auto isReadNarrow = [&](Value value) {
+      return isInput(value) || isCarried(value) || (!isFull && !isa<StashOp>(op) && isMadeInFull(value));
+    };
     // The gradient of a value that was narrow before a sum in f32.
     bool leavesSum = isa<BroadcastOp>(op) && narrowSums.contains(op.getAttr(kForwardAttr));
-    bool isNarrow =
-        leavesSum || (!staysWide && llvm::any_of(op.getOpOperands(), [&](OpOperand &operand) {
-          return !isWideOperand(&op, operand.getOperandNumber()) &&
-                 (getElement(operand.get()) == narrow ||
-                  (getElement(operand.get()) == wide && (isInput(operand.get()) || isCarried(operand.get()))));
-        }));
+    bool isNarrow = leavesSum || (!staysWide && llvm::any_of(op.getOpOperands(), [&](OpOperand &operand) {
+                      return !isWideOperand(&op, operand.getOperandNumber()) &&
+                             (getElement(operand.get()) == narrow ||
+                              (getElement(operand.get()) == wide && isReadNarrow(operand.get())));
+                    }));
     for (OpOperand &operand : op.getOpOperands()) {
       if (!isa<FloatType>(getElement(operand.get())))
         continue;
@@ -150,8 +170,8 @@ private:
       return;
     // Losses and norms end as one number each.
     if (auto reduce = dyn_cast<ReduceOp>(op)) {
-      reduce.setWide(wideGradients.contains(&op) || reduce.getResult().getType().getShape().empty());
-      if (reduce.getWide())
+      reduce.setWide(isFull || wideGradients.contains(&op) || reduce.getResult().getType().getShape().empty());
+      if (reduce.getWide() && !isFull)
         narrowSums.insert(op.getAttr(kIdAttr));
     }
     if (auto matmul = dyn_cast<MatmulOp>(op))
@@ -219,7 +239,8 @@ private:
     auto id = owner->getAttrOfType<StringAttr>(kIdAttr);
     unsigned number = maker ? cast<OpResult>(value).getResultNumber() : cast<BlockArgument>(value).getArgNumber();
     std::string name = id ? id.getValue().str() : "constant." + std::to_string(converted[0].size());
-    op->setAttr(kIdAttr, builder.getStringAttr(name + ".cast." + Twine(number)));
+    // A narrow argument of an operator and its result in f32 both take its name.
+    op->setAttr(kIdAttr, builder.getStringAttr(name + (element == wide ? ".wide." : ".cast.") + Twine(number)));
     if (forward)
       op->setAttr(kForwardAttr, forward);
     return converted[isAgain][value] = op->getResult(0);
@@ -264,6 +285,9 @@ private:
   llvm::DenseMap<Value, Value> converted[2];
   /// The ids of sums in f32 of narrow values.
   llvm::DenseSet<Attribute> narrowSums;
+  /// The operators that compute in f32, and their ids.
+  llvm::DenseSet<Operation *> fullOps;
+  llvm::DenseSet<Attribute> fullIds;
   /// The operators that another one replaces where they are read in the other type.
   SmallVector<std::pair<Operation *, Operation *>> replaced;
 };
@@ -292,6 +316,7 @@ public:
     }
     if (precision == "bf16" || precision == "f16")
       PrecisionLowering(module, precision == "bf16" ? FloatType(builder.getBF16Type()) : builder.getF16Type()).run();
+    module.walk([](Operation *op) { op->removeDiscardableAttr(kFullPrecisionAttr); });
     settings.set("precision", builder.getStringAttr(precision));
     module->setAttr(kSettingsAttr, settings.getDictionary(&getContext()));
   }

@@ -96,3 +96,32 @@ func.func @loss() -> tensor<f32> {
   %r = train.reduce sum %0 dims [0] : tensor<4xf32> -> tensor<f32> {train.id = "sum.0"}
   return %r : tensor<f32>
 }
+
+// -----
+
+// Marked operators, views of their results, and their adjoints compute in f32; sums read narrow values, and what is not
+// marked reads the result as a narrow value. An operator's narrow argument and its result in f32 have two names.
+// CHECK-LABEL: func.func @microbatch(
+// CHECK: train.cast %{{.*}} : tensor<2x4xf32> -> tensor<2x4xbf16> {train.id = "fc/matmul.0.cast.0"}
+// CHECK: %[[X:.*]] = train.matmul {{.*}} -> tensor<2x4xbf16>
+// CHECK: %[[WIDE:.*]] = train.cast %[[X]] : tensor<2x4xbf16> -> tensor<2x4xf32> {train.id = "fc/matmul.0.wide.0"}
+// CHECK: %[[SUM:.*]] = train.reduce sum %[[X]] dims [0] wide : tensor<2x4xbf16> -> tensor<4xf32>
+// CHECK: %[[MEAN:.*]] = train.broadcast %[[SUM]] dims [1] : tensor<4xf32> -> tensor<2x4xf32>
+// CHECK: %[[SUB:.*]] = train.sub %[[WIDE]], %[[MEAN]] : tensor<2x4xf32> {train.id = "norm.sub.0"}
+// CHECK: %[[NARROW:.*]] = train.cast %[[SUB]] : tensor<2x4xf32> -> tensor<2x4xbf16>
+// CHECK: train.tanh %[[NARROW]] : tensor<2x4xbf16>
+// CHECK: %[[GRAD:.*]] = train.tanh_grad {{.*}} : tensor<2x4xbf16>
+// CHECK: train.cast %[[GRAD]] : tensor<2x4xbf16> -> tensor<2x4xf32>
+// CHECK: train.neg %{{.*}} : tensor<2x4xf32>
+// CHECK-NOT: full_precision
+train.parameter weight @w "w" : tensor<4x4xf32> from <packed> {trainable}
+func.func @loss(%x: tensor<2x4xf32> {train.input = "x"}) -> tensor<f32> {
+  %w = train.read @w : tensor<4x4xf32> {train.id = "read.0"}
+  %0 = train.matmul %x, %w batch [] x [] contract [1] x [0] : tensor<2x4xf32>, tensor<4x4xf32> -> tensor<2x4xf32> {train.id = "fc/matmul.0"}
+  %1 = train.reduce sum %0 dims [0] : tensor<2x4xf32> -> tensor<4xf32> {train.id = "norm.reduce.0", train.full_precision}
+  %2 = train.broadcast %1 dims [1] : tensor<4xf32> -> tensor<2x4xf32> {train.id = "norm.broadcast.0"}
+  %3 = train.sub %0, %2 : tensor<2x4xf32> {train.id = "norm.sub.0", train.full_precision}
+  %4 = train.tanh %3 : tensor<2x4xf32> {train.id = "tanh.0"}
+  %r = train.reduce sum %4 dims [0, 1] : tensor<2x4xf32> -> tensor<f32> {train.id = "sum.0"}
+  return %r : tensor<f32>
+}
