@@ -14,6 +14,21 @@ sched.program @program on <[<"data", 2>]> {
     return %y : tensor<2x8xf32>
   }
   // CHECK-LABEL: func.func @backward
+  // CHECK: sched.launch_collective {{ *}}reduce_scatter
+  // CHECK: sched.record [[SCATTERED:[0-9]+]] on @over_data
+  // CHECK: sched.wait [[SCATTERED]] on @d2h
+  // CHECK: sched.launch copy on @d2h
+  // CHECK: sched.record [[COPIED:[0-9]+]] on @d2h
+  // CHECK: sched.wait [[COPIED]] on @host
+  // CHECK: sched.launch_map @identity_f32 on @host {{.*}} accumulate_after_first
+  // CHECK-NOT: on @compute
+  // CHECK: sched.launch softmax on @compute
+  // CHECK-NOT: sched.wait {{.*}} on @compute
+  // CHECK: sched.launch softmax on @compute
+  // CHECK-NOT: sched.wait {{.*}} on @compute
+  // CHECK: sched.launch copy on @d2h
+  // CHECK: sched.wait [[SCATTERED]] on @compute
+  // CHECK-NEXT: sched.wait [[COPIED]] on @compute
   func.func @backward(%y: tensor<2x8xf32>) attributes {sched.step = #sched.step<backward, chunk 0>} {
     %a0 = train.softmax %y : tensor<2x8xf32>
     %a1 = sched.reduce_scatter %a0 dim 0 over ["data"] : tensor<2x8xf32> -> tensor<1x8xf32>
@@ -30,6 +45,10 @@ sched.program @program on <[<"data", 2>]> {
     return
   }
   func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} { return }
+  // CHECK-LABEL: func.func @update
+  // CHECK: sched.launch square_sum on @host
+  // CHECK: sched.launch square_sum on @host {{.*}} accumulate
+  // CHECK: sched.launch copy on @h2d
   func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} {
     %a = sched.load @a : tensor<1x8xf32>
     %b = sched.load @b : tensor<1x8xf32>
