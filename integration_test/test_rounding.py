@@ -2,7 +2,7 @@
 where a program rounds: a value to its type where it is stored, operands of products to 10 bits in TF32. What is left between the
 two is the order of sums in f32, and the few values that it carries over the middle of two neighbours.
 
-    test_rounding.py [FAMILY...]     of gpt, opt, llama, moe, bert, vit, resnet (default all)
+    test_rounding.py [FAMILY...]     of gpt, opt, llama, moe, bert, vit, resnet-grouped (default all)
 """
 
 import json
@@ -21,7 +21,7 @@ from windlass_models import files, safetensors_file
 BOUNDS = {'bf16': 2**-8, 'f16': 2**-11, 'tf32': 2**-11}
 
 
-FAMILIES = sys.argv[1:] or (*common.TRANSFORMERS, 'resnet')
+FAMILIES = sys.argv[1:] or (*common.TRANSFORMERS, 'resnet-grouped')
 del sys.argv[1:]
 
 
@@ -58,6 +58,9 @@ class RoundingTest(test_cuda.EmulatedCase):
         for family in FAMILIES:
             model = self.generated(family)
             for precision, bound in BOUNDS.items():
+                # Convolutions are computed in f32 there, which leaves too little that rounds.
+                if precision == 'tf32' and family.startswith('resnet'):
+                    continue
                 with self.subTest(family=family, precision=precision):
                     judge = equivalence.Equivalence(equivalence.Setup(
                         build=test_cuda.BUILD, input=model / 'model.onnx', work=model / precision, precision=precision, clip=False, steps=1,

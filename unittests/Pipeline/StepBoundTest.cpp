@@ -249,6 +249,7 @@ INSTANTIATE_TEST_SUITE_P(
                     BoundCase{"llama-tiny", "a100-40g:1x4", "bf16", true}, BoundCase{"llama-tiny", "h100:8x1", "f32"},
                     BoundCase{"bert-tiny", "h100:1x4", "bf16"}, BoundCase{"bert-tiny", "cpu:2", "f32", true},
                     BoundCase{"opt-tiny", "l4:2x2", "f16"}, BoundCase{"vit-tiny", "h200:1x4", "f32"},
+                    BoundCase{"resnet-tiny", "h100:2x2", "bf16"}, BoundCase{"resnet-tiny", "cpu:4", "f32", true},
                     BoundCase{"moe-tiny", "h100:2x2", "bf16"}, BoundCase{"mixtral-tiny", "h100:1x4", "f32"},
                     BoundCase{"mlp", "h100:1x8", "f32"}, BoundCase{"gpt2-tiny-dropout", "h100:1x4", "bf16"},
                     BoundCase{"gpt2-tiny", "h100:1x2", "bf16", true, false},
