@@ -76,8 +76,8 @@ bool isMadeByKernel(Value value) {
 bool isReadByKernel(Value value) {
   bool isRead = false;
   forEachReader(value, [&](Operation *reader) {
-    isRead |= !isMap(reader) && (isArithmetic(reader) || isNorm(reader) || isNormGradient(reader) ||
-                                 llvm::isa<train::ReduceOp>(reader));
+    isRead |= !isMap(reader) &&
+              (isArithmetic(reader) || isNorm(reader) || isNormGradient(reader) || llvm::isa<train::ReduceOp>(reader));
   });
   return isRead;
 }

@@ -96,7 +96,8 @@ Cell getIndices(const KernelRow &row) {
 }
 
 Cell getScratch(const KernelRow &row) {
-  constexpr llvm::StringRef names[] = {"needs none", "product", "convolution", "norm_grad", "attention", "attention_grad"};
+  constexpr llvm::StringRef names[] = {"needs none", "product",   "convolution",
+                                       "norm_grad",  "attention", "attention_grad"};
   return {names[static_cast<unsigned>(row.scratch)].str(), row.scratch == ScratchRule::none};
 }
 

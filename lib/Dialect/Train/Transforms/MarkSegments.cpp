@@ -42,7 +42,8 @@ public:
 
   void run() {
     for (Operation &op : body)
-      if (auto repeat = op.getAttrOfType<plan::RepeatAttr>(plan::kRepeatAttr); repeat && isa<ConvolutionOp, MatmulOp>(op))
+      if (auto repeat = op.getAttrOfType<plan::RepeatAttr>(plan::kRepeatAttr);
+          repeat && isa<ConvolutionOp, MatmulOp>(op))
         repeatedBlocks.insert(repeat);
     llvm::MapVector<StringAttr, Operations> blocks;
     for (Operation &op : body.without_terminator())
