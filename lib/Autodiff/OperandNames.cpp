@@ -11,36 +11,16 @@ std::string getOperandName(Operation *op, unsigned index) {
     return index < names.size() ? names.begin()[index].str() : "operand" + std::to_string(index);
   };
   return TypeSwitch<Operation *, std::string>(op)
-      .Case<AddOp, SubOp, MulOp, DivOp, PowOp, MaxOp, MinOp, MatmulOp>([&](auto) {
-        return pick({"lhs", "rhs"});
-      })
-      .Case<SelectOp>([&](auto) {
-        return pick({"condition", "lhs", "rhs"});
-      })
-      .Case<LayerNormOp>([&](auto) {
-        return pick({"input", "scale", "bias"});
-      })
-      .Case<ConvolutionOp>([&](auto) {
-        return pick({"input", "weight"});
-      })
-      .Case<RmsNormOp>([&](auto) {
-        return pick({"input", "scale"});
-      })
-      .Case<EmbeddingOp>([&](auto) {
-        return pick({"table", "ids"});
-      })
-      .Case<GatherOp, GatherElementsOp>([&](auto) {
-        return pick({"input", "indices"});
-      })
-      .Case<AttentionOp>([&](auto) {
-        return pick({"query", "key", "value", "mask"});
-      })
-      .Case<SoftmaxCrossEntropyOp>([&](auto) {
-        return pick({"logits", "labels"});
-      })
-      .Case<LossOp>([&](auto) {
-        return pick({"sum", "count"});
-      })
+      .Case<AddOp, SubOp, MulOp, DivOp, PowOp, MaxOp, MinOp, MatmulOp>([&](auto) { return pick({"lhs", "rhs"}); })
+      .Case<SelectOp>([&](auto) { return pick({"condition", "lhs", "rhs"}); })
+      .Case<LayerNormOp>([&](auto) { return pick({"input", "scale", "bias"}); })
+      .Case<ConvolutionOp>([&](auto) { return pick({"input", "weight"}); })
+      .Case<RmsNormOp>([&](auto) { return pick({"input", "scale"}); })
+      .Case<EmbeddingOp>([&](auto) { return pick({"table", "ids"}); })
+      .Case<GatherOp, GatherElementsOp>([&](auto) { return pick({"input", "indices"}); })
+      .Case<AttentionOp>([&](auto) { return pick({"query", "key", "value", "mask"}); })
+      .Case<SoftmaxCrossEntropyOp>([&](auto) { return pick({"logits", "labels"}); })
+      .Case<LossOp>([&](auto) { return pick({"sum", "count"}); })
       .Case<ConcatOp, AccumulateOp>([&](auto) { return "input" + std::to_string(index); })
       .Default([&](Operation *) { return pick({"input"}); });
 }

@@ -117,27 +117,21 @@ void convolution(KernelCall &call) {
   if (!call.requireCounts(2, 1))
     return;
   sumProducts(call, describe(call, call.inputs[0], call.inputs[1], call.results[0]),
-              [](int64_t x, int64_t w, int64_t y) {
-                return Places{x, w, y};
-              });
+              [](int64_t x, int64_t w, int64_t y) { return Places{x, w, y}; });
 }
 
 void convolutionDataGrad(KernelCall &call) {
   if (!call.requireCounts(2, 1))
     return;
   sumProducts(call, describe(call, call.results[0], call.inputs[1], call.inputs[0]),
-              [](int64_t x, int64_t w, int64_t y) {
-                return Places{y, w, x};
-              });
+              [](int64_t x, int64_t w, int64_t y) { return Places{y, w, x}; });
 }
 
 void convolutionWeightGrad(KernelCall &call) {
   if (!call.requireCounts(2, 1))
     return;
   sumProducts(call, describe(call, call.inputs[1], call.results[0], call.inputs[0]),
-              [](int64_t x, int64_t w, int64_t y) {
-                return Places{y, x, w};
-              });
+              [](int64_t x, int64_t w, int64_t y) { return Places{y, x, w}; });
 }
 
 /// The loops of a pooling.

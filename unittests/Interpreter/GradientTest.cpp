@@ -74,9 +74,8 @@ TEST_F(GradientTest, Pooling) {
     if (countsPads)
       windows.push_back(unit("counts_pads"));
     dx = call("average_pool_grad", {dy}, {type({2, 2, 5, 4})}, windows).front();
-    check(x, dx, [&](const Tensor &v) {
-      return dot(call("average_pool", {v}, {type({2, 2, 3, 2})}, windows).front(), dy);
-    });
+    check(x, dx,
+          [&](const Tensor &v) { return dot(call("average_pool", {v}, {type({2, 2, 3, 2})}, windows).front(), dy); });
   }
 }
 

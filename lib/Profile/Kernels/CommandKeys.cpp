@@ -147,8 +147,7 @@ const std::string &CommandKeys::getFunctionText(FlatSymbolRefAttr name) {
     out << argument.getType() << ' ' << (numbers[argument] = numbers.size()) << ';';
   for (Operation &op : function.getBody().front()) {
     out << op.getName().getStringRef() << op.getAttrDictionary() << '(';
-    llvm::interleave(
-        op.getOperands(), out, [&](Value value) { out << numbers.lookup(value); }, ",");
+    llvm::interleave(op.getOperands(), out, [&](Value value) { out << numbers.lookup(value); }, ",");
     out << ')';
     for (Value result : op.getResults())
       out << result.getType() << ' ' << (numbers[result] = numbers.size());

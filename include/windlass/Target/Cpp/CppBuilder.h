@@ -59,13 +59,27 @@ std::string listText(llvm::ArrayRef<int64_t> values);
 std::string bufferText(llvm::ArrayRef<int64_t> where, mlir::MemRefType type);
 
 template <class T> struct TypeName;
-template <> struct TypeName<rt::context &> { static constexpr char text[] = "context &"; };
-template <> struct TypeName<const rt::place &> { static constexpr char text[] = "const place &"; };
-template <> struct TypeName<rt::place> { static constexpr char text[] = "place"; };
-template <> struct TypeName<bool> { static constexpr char text[] = "bool"; };
-template <> struct TypeName<std::int32_t> { static constexpr char text[] = "std::int32_t"; };
-template <> struct TypeName<std::int64_t> { static constexpr char text[] = "std::int64_t"; };
-template <> struct TypeName<const std::int64_t *> { static constexpr char text[] = "row"; };
+template <> struct TypeName<rt::context &> {
+  static constexpr char text[] = "context &";
+};
+template <> struct TypeName<const rt::place &> {
+  static constexpr char text[] = "const place &";
+};
+template <> struct TypeName<rt::place> {
+  static constexpr char text[] = "place";
+};
+template <> struct TypeName<bool> {
+  static constexpr char text[] = "bool";
+};
+template <> struct TypeName<std::int32_t> {
+  static constexpr char text[] = "std::int32_t";
+};
+template <> struct TypeName<std::int64_t> {
+  static constexpr char text[] = "std::int64_t";
+};
+template <> struct TypeName<const std::int64_t *> {
+  static constexpr char text[] = "row";
+};
 
 /// A C++ function's name and parameters; it returns a status.
 class Signature {
