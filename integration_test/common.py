@@ -33,7 +33,7 @@ FAMILIES = {
     'bert': (bert.build, bert.BertConfig, dict()),
     'vit': (vit.build, vit.VitConfig, dict(side=12, patch=4)),
     'resnet': (resnet.build, resnet.ResnetConfig, dict(layers=2, width=4, classes=8, side=8)),
-    'resnet-grouped': (resnet.build, resnet.ResnetConfig, dict(width=8, classes=8, side=6, groups=4)),
+    'resnet-grouped': (resnet.build, resnet.ResnetConfig, dict(width=8, classes=8, side=8, groups=4)),
     'irregular': (irregular.build, irregular.IrregularConfig, dict(layers=3)),
 }
 # The families whose layers are alike, each with an attention, norms and an activation.
