@@ -73,7 +73,7 @@ module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
 // -----
 
 module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
-  // expected-error @below {{but its master copy has #plan.layout<[<[<4>]>]>: only gradients that each micro-batch brings to the master copy's layout can be there}}
+  // expected-error @below {{accumulates its gradient on the host in the layout #plan.layout<[<[<4>]>], unreduced = [<"a", sum>]>, but its master copy has #plan.layout<[<[<4>]>]>: only gradients that each micro-batch brings to the master copy's layout can be there}}
   train.parameter weight @w "w" : tensor<4xf32> from #train.source<none> {trainable, plan.layout = #plan.layout<[<[<4>]>]>, plan.master_layout = #plan.layout<[<[<4>]>]>, plan.gradient_layout = #plan.layout<[<[<4>]>], unreduced = [<"a", sum>]>, plan.gradient_memory = #plan<memory_kind host>, plan.state_memory = #plan<memory_kind host>}
 }
 
