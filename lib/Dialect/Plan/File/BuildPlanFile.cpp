@@ -105,7 +105,9 @@ static LogicalResult addParameters(PlanFile &plan, ModuleOp module) {
       continue;
     PlannedParameter &row = plan.parameters[parameter.getLogicalName().str()];
     auto getText = [&](StringRef name) {
-      LayoutAttr layout = getCopyLayout(parameter, name);
+      auto layout = parameter->getAttrOfType<LayoutAttr>(name);
+      if (name == kMasterLayoutAttr && layout)
+        layout = layout.withMemory(getStateMemory(parameter));
       return layout ? toText(layout) : std::string();
     };
     if (!row.compute.empty())
