@@ -89,8 +89,8 @@ std::optional<Convolution> describe(KernelCall &call, const Tensor &input, const
   return call.isBad() ? std::nullopt : std::optional(std::move(of));
 }
 
-/// Computes the sums of products of two operands: `select` picks of (input, weight, result) the places of the first
-/// operand, of the second and of the result.
+/// Adds up the products of a convolution or of one of its gradients. `select` takes the elements of input, weight and
+/// result that belong together, and returns those of the call's first operand, second operand and result.
 template <class Select> void sumProducts(KernelCall &call, const std::optional<Convolution> &of, Select select) {
   ElementKind kind = call.floats();
   if (!of || call.isBad())

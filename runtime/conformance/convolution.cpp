@@ -37,13 +37,6 @@ struct problem {
   }
 };
 
-std::int64_t product(const sizes &s) {
-  std::int64_t n = 1;
-  for (const std::int64_t size : s)
-    n *= size;
-  return n;
-}
-
 /// Returns the position of element i of a tensor of that shape.
 sizes position(std::int64_t i, const sizes &shape) {
   sizes at(shape.size());

@@ -18,12 +18,6 @@ sizes joined(std::initializer_list<sizes> lists) {
     result.insert(result.end(), list.begin(), list.end());
   return result;
 }
-std::int64_t product(const sizes &s) {
-  std::int64_t n = 1;
-  for (const std::int64_t size : s)
-    n *= size;
-  return n;
-}
 
 void check(const problem &p, bool accumulate, std::int32_t threads) {
   test_stream s(threads);

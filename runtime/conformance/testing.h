@@ -26,6 +26,14 @@ namespace windlass::rt::testing {
 
 using sizes = std::vector<std::int64_t>;
 
+/// Returns the number of elements of a tensor of these sizes.
+inline std::int64_t product(const sizes &s) {
+  std::int64_t n = 1;
+  for (const std::int64_t size : s)
+    n *= size;
+  return n;
+}
+
 /// Memory that both the test and the kernels reach: pinned where kernels run on a device.
 struct memory_deleter {
   void operator()(std::byte *memory) const {

@@ -16,9 +16,10 @@ struct SearchSummary {
   size_t meshes = 0;
   /// The number of stages of the plan.
   int64_t stages = 1;
-  /// The numbers of stages that were tried, where the search chose among several. A number comes with
-  /// the shortest simulated step among the plans with as many stages that were scheduled, or with no step where no plan
-  /// fits or promises to be shorter than the best one before. Few plans of a number that is far behind are scheduled.
+  /// The numbers of stages that were tried, where the search chose among several. Each comes with the shortest
+  /// simulated step of the plans that were scheduled with that number of stages, or with none where no plan fits or
+  /// promises a shorter step than the best plan before. Few plans are scheduled for a number whose first plans are far
+  /// slower.
   std::vector<std::pair<int64_t, std::optional<double>>> triedStages;
   /// Whether the plan has several stages, or plans of several were tried.
   bool hasStages() const { return stages > 1 || !triedStages.empty(); }

@@ -15,9 +15,6 @@ void Legalizer::registerConvolutions() {
   handle("GlobalMaxPool", &Legalizer::legalizeGlobalMaxPool);
 }
 
-/// The numbers of windows that are computed with here are below this bound.
-static constexpr int64_t kBound = int64_t(1) << 31;
-
 std::pair<int64_t, int64_t> Legalizer::padToSame(int64_t size, int64_t window, int64_t stride, int64_t dilation,
                                                  bool isUpper) {
   int64_t span = dilation * (window - 1) + 1, count = (size + stride - 1) / stride;
@@ -39,7 +36,7 @@ FailureOr<Legalizer::WindowLists> Legalizer::readWindows(NodeContext &node, cons
       return invalid(node, "has an auto_pad that is none of NOTSET, VALID, SAME_UPPER and SAME_LOWER");
     lists.pads.assign(2 * spatial, 0);
   }
-  auto isInRange = [](int64_t value) { return value >= 1 && value < kBound; };
+  auto isInRange = [](int64_t value) { return value >= 1 && value < train::Windows::kBound; };
   if (padding.starts_with("SAME") && lists.strides.size() == spatial && lists.dilations.size() == spatial &&
       lists.window.size() == spatial)
     for (size_t i = 0; i < spatial; ++i)
@@ -201,17 +198,10 @@ LogicalResult Legalizer::legalizeGlobalAveragePool(NodeContext &node) {
   const Entry &x = node.inputs[0];
   if (x.getRank() < 3 || !x.isFloat() || x.type.getNumElements() < 1)
     return invalid(node, "needs an image of floats");
-  Shape kept(x.getShape().take_front(2)), dims;
-  double count = 1;
-  for (int64_t dim = 2; dim < x.getRank(); ++dim) {
-    count *= static_cast<double>(x.getShape()[dim]);
-    dims.push_back(dim);
-    kept.push_back(1);
-  }
-  Entry sum = eval.reduce(ReduceKind::sum, x, dims);
-  if (sum.isTensor())
-    sum = eval.binary(BinaryKind::mul, sum, eval.scalar(1 / count, x.getElementType()));
-  return give(node, sum.isTensor() ? eval.reshape(sum, kept) : sum);
+  Shape kept(x.getShape().take_front(2)), dims = llvm::to_vector(llvm::seq<int64_t>(2, x.getRank()));
+  kept.append(dims.size(), 1);
+  Entry result = mean(x, dims);
+  return give(node, result.isTensor() ? eval.reshape(result, kept) : result);
 }
 
 LogicalResult Legalizer::legalizeGlobalMaxPool(NodeContext &node) {

@@ -50,13 +50,21 @@ LogicalResult Legalizer::legalizeReduce(NodeContext &node) {
       return give(node, x);
   }
   ReduceKind kind = name == "ReduceMax" ? ReduceKind::max : name == "ReduceMin" ? ReduceKind::min : ReduceKind::sum;
-  Entry result = eval.reduce(kind, x, *axes);
-  if (result.isTensor() && name == "ReduceMean")
-    result = x.isFloat() ? eval.binary(BinaryKind::mul, result, eval.scalar(1.0 / double(count), x.getElementType()))
-                         : eval.binary(BinaryKind::div, result, eval.scalar(double(count), x.getElementType()));
+  bool isMean = name == "ReduceMean";
+  Entry result = isMean && x.isFloat() ? mean(x, *axes) : eval.reduce(kind, x, *axes);
+  if (result.isTensor() && isMean && !x.isFloat())
+    result = eval.binary(BinaryKind::div, result, eval.scalar(double(count), x.getElementType()));
   if (result.isTensor() && name == "ReduceL2")
     result = eval.unary(UnaryKind::sqrt, result);
   return give(node, result.isTensor() ? eval.reshape(result, kept) : result);
+}
+
+Entry Legalizer::mean(const Entry &of, llvm::ArrayRef<int64_t> dims) {
+  double count = 1;
+  for (int64_t dim : dims)
+    count *= static_cast<double>(of.getShape()[dim]);
+  Entry sum = eval.reduce(ReduceKind::sum, of, dims);
+  return sum.isTensor() ? eval.binary(BinaryKind::mul, sum, eval.scalar(1 / count, of.getElementType())) : sum;
 }
 
 LogicalResult Legalizer::legalizeCumSum(NodeContext &node) {
@@ -192,18 +200,15 @@ LogicalResult Legalizer::legalizeRmsNorm(NodeContext &node) {
   Shape dims = llvm::to_vector(llvm::seq<int64_t>(*axis, x.getRank()));
   Shape kept(x.getShape().take_front(*axis));
   kept.append(dims.size(), 1);
-  double count = 1;
-  for (int64_t dim : dims)
-    count *= double(x.getShape()[dim]);
-  auto number = [&](double value) { return eval.scalar(value, x.getElementType()); };
   // x / sqrt(mean(x²) + eps) · scale.
   Entry result = eval.binary(BinaryKind::mul, x, x);
   if (result.isTensor())
-    result = eval.reduce(ReduceKind::sum, result, dims);
+    result = mean(result, dims);
   if (result.isTensor())
-    result = eval.reshape(eval.binary(BinaryKind::mul, result, number(1 / count)), kept);
+    result = eval.reshape(result, kept);
   if (result.isTensor())
-    result = eval.unary(UnaryKind::sqrt, eval.binary(BinaryKind::add, result, number(node.getFloat("epsilon", 1e-5))));
+    result = eval.unary(UnaryKind::sqrt, eval.binary(BinaryKind::add, result,
+                                                     eval.scalar(node.getFloat("epsilon", 1e-5), x.getElementType())));
   if (result.isTensor())
     result = eval.binary(BinaryKind::mul, x, eval.unary(UnaryKind::reciprocal, result));
   if (!result.isTensor())
@@ -242,20 +247,17 @@ LogicalResult Legalizer::legalizeBatchNorm(NodeContext &node) {
   Block &block = *builder.getInsertionBlock();
   Operation *before = block.empty() ? nullptr : &block.back();
   auto average = [&](const Entry &of) {
-    double count = static_cast<double>(x.type.getNumElements()) / static_cast<double>(spread[0]);
-    Entry sum = eval.reduce(ReduceKind::sum, of, dims);
-    if (sum.isTensor())
-      sum = eval.binary(BinaryKind::mul, sum, eval.scalar(1 / count, x.getElementType()));
-    return sum.isTensor() ? eval.reshape(sum, spread) : sum;
+    Entry result = mean(of, dims);
+    return result.isTensor() ? eval.reshape(result, spread) : result;
   };
   for (UsedParameter &parameter : parameters)
     parameter.isRunningStatistic |=
         !trains && (parameter.read == node.inputs[3].value || parameter.read == node.inputs[4].value);
-  Entry mean = trains ? average(x) : eval.reshape(node.inputs[3], spread);
-  if (!mean.isTensor())
-    return give(node, mean);
+  Entry center = trains ? average(x) : eval.reshape(node.inputs[3], spread);
+  if (!center.isTensor())
+    return give(node, center);
   // (x - mean) · (scale / sqrt(variance + epsilon)) + bias.
-  Entry centered = eval.binary(BinaryKind::sub, x, mean);
+  Entry centered = eval.binary(BinaryKind::sub, x, center);
   if (!centered.isTensor())
     return give(node, centered);
   Entry variance =

@@ -180,16 +180,18 @@ private:
     Shape spatial;
     train::Windows getWindows() const { return {window, strides, dilations, pads}; }
   };
-  /// Returns the lists for an image [batch, channels, spatial..]; ends the walk unless they are those of a convolution
-  /// of it by `window`, and, for `pools`, unless each window has an element of the image.
+  /// Returns the lists of a node whose window `window` moves over an image [batch, channels, spatial..]. Reports an
+  /// error and fails where a number is out of range or no window fits; with `pools` also where a window may have no
+  /// element of the image.
   mlir::FailureOr<WindowLists> readWindows(NodeContext &node, const Entry &image, llvm::ArrayRef<int64_t> window,
                                            bool pools);
-  /// Sets the spatial sizes of the result, or ends the walk as `readWindows` does.
+  /// Sets the spatial sizes of the result. Reports errors and fails as `readWindows` does.
   mlir::LogicalResult checkWindows(NodeContext &node, const Entry &image, WindowLists &lists, bool pools);
   /// Resolves `ceil_mode` of a pooling: a last window may reach beyond the pads, but begins inside of the image or of
   /// the pads before it.
   mlir::LogicalResult extendPads(NodeContext &node, const Entry &image, WindowLists &lists, bool countsPads);
-  /// Resolves `auto_pad` of one spatial dim of `size` elements: the pads before and behind it.
+  /// Returns the pads before and behind a spatial dim of `size` elements that `auto_pad` SAME_UPPER or SAME_LOWER asks
+  /// for.
   static std::pair<int64_t, int64_t> padToSame(int64_t size, int64_t window, int64_t stride, int64_t dilation,
                                                bool isUpper);
   mlir::LogicalResult legalizeConv(NodeContext &node);
@@ -200,6 +202,8 @@ private:
   mlir::LogicalResult legalizeGlobalMaxPool(NodeContext &node);
   // Reductions and normalisations.
   mlir::LogicalResult legalizeReduce(NodeContext &node);
+  /// Returns the mean of a float tensor over `dims`, which the result does not have: the sum times 1 / count.
+  Entry mean(const Entry &of, llvm::ArrayRef<int64_t> dims);
   mlir::LogicalResult legalizeCumSum(NodeContext &node);
   mlir::LogicalResult legalizeSoftmax(NodeContext &node);
   mlir::LogicalResult legalizeLogSoftmax(NodeContext &node);

@@ -26,22 +26,20 @@ rt::reduction reductionOf(const KernelCall &call) {
   return kind.getValue() == train::ReductionKind::max ? rt::reduction::max : rt::reduction::min;
 }
 
-/// Returns the mesh axes whose coordinates number the block that `own_part` takes.
-llvm::ArrayRef<int64_t> axesOf(sched::LaunchOp op) {
-  auto axes = op.getSettings().getAs<DenseI64ArrayAttr>("axes");
-  return axes ? axes.asArrayRef() : llvm::ArrayRef<int64_t>();
-}
-
-llvm::ArrayRef<int64_t> numbersOf(const KernelCall &call, llvm::StringRef name) {
-  auto list = call.op.getSettings().getAs<DenseI64ArrayAttr>(name);
+/// Returns the numbers of a setting; none where the launch does not have it.
+llvm::ArrayRef<int64_t> numbersOf(sched::LaunchOp op, llvm::StringRef name) {
+  auto list = op.getSettings().getAs<DenseI64ArrayAttr>(name);
   return list ? list.asArrayRef() : llvm::ArrayRef<int64_t>();
 }
 
+/// Returns the mesh axes whose coordinates number the block that `own_part` takes.
+llvm::ArrayRef<int64_t> axesOf(sched::LaunchOp op) { return numbersOf(op, "axes"); }
+
 /// Returns the windows of a pooling, or of a convolution by kernels of the sizes `weight`, [outs, ins, window..].
 cpp::Windows windowsOf(const KernelCall &call, llvm::ArrayRef<int64_t> weight = {}) {
-  llvm::ArrayRef<int64_t> sizes = weight.empty() ? numbersOf(call, "window") : weight.drop_front(2);
-  return RuntimeCalls::windows(sizes, numbersOf(call, "strides"), numbersOf(call, "dilations"),
-                               numbersOf(call, "pads").take_front(sizes.size()));
+  llvm::ArrayRef<int64_t> sizes = weight.empty() ? numbersOf(call.op, "window") : weight.drop_front(2);
+  return RuntimeCalls::windows(sizes, numbersOf(call.op, "strides"), numbersOf(call.op, "dilations"),
+                               numbersOf(call.op, "pads").take_front(sizes.size()));
 }
 
 llvm::ArrayRef<int64_t> shapeOf(Value buffer) { return cast<MemRefType>(buffer.getType()).getShape(); }

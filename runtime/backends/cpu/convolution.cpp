@@ -1,5 +1,6 @@
 // Convolutions as products of matrices that are laid out tile by tile, and by direct loops where kernels have one
 // channel. Work is cut by the operands' sizes only, so that results do not depend on the number of threads.
+#include "clear.h"
 #include "gemm.h"
 #include "rows.h"
 
@@ -138,7 +139,7 @@ struct call {
       const std::int64_t b = piece / blocks / plan.groups, group = piece / blocks % plan.groups;
       if (!accumulate)
         for (std::int64_t channel = first; channel < last; ++channel)
-          clear_plane(x_plane(b, group, channel));
+          cpu::clear_plane(plan, x_plane(b, group, channel));
       for (std::int64_t column = 0; column < plan.out_plane();) {
         const range outputs = block(column, plan.out_plane(), line, convolution_tile);
         for (std::int64_t row = first * taps; row < last * taps;) {
@@ -175,15 +176,6 @@ struct call {
           column += outputs.count;
         }
     });
-  }
-
-  void clear_plane(float *plane) const {
-    const std::int64_t width = plan.axes[2].in, step = plan.x.spatial[2];
-    for (std::int64_t line = 0; line < plan.in_plane(); line += width) {
-      float *to = plane + plan.x_offset(line);
-      for (std::int64_t i = 0; i < width; ++i)
-        to[i * step] = 0;
-    }
   }
 
   // Kernels of one channel, which a product would read once for each multiplication.
@@ -224,7 +216,7 @@ struct call {
       const std::int64_t b = piece / plan.groups, group = piece % plan.groups;
       float *to = x_plane(b, group, 0);
       if (!accumulate)
-        clear_plane(to);
+        cpu::clear_plane(plan, to);
       for (std::int64_t out = group * plan.outs; out < (group + 1) * plan.outs; ++out)
         for (std::int64_t tap = 0; tap < plan.taps(); ++tap) {
           const float factor = w[out * plan.w.outer + plan.w_offset(tap)], *from = y_plane(b, out);

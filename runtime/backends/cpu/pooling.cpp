@@ -1,4 +1,5 @@
 // Maximum and mean of windows. Threads divide the planes, so that no two of them meet in one element.
+#include "clear.h"
 #include "rows.h"
 
 #include "windlass/rt/kernels.h"
@@ -49,13 +50,6 @@ struct call {
         f(offset + i * step, line + i);
     }
   }
-  void clear_plane(std::int64_t at) const {
-    const std::int64_t width = plan.axes[2].in, step = plan.x.spatial[2];
-    for (std::int64_t line = 0; line < plan.in_plane() && !accumulate; line += width)
-      for (std::int64_t i = 0, offset = at + plan.x_offset(line); i < width; ++i)
-        x[offset + i * step] = 0;
-  }
-
   void max(std::int32_t threads) const {
     for_planes(threads, [&](std::int64_t in, std::int64_t out, std::int64_t) {
       for_outputs(
@@ -92,7 +86,8 @@ struct call {
   }
   void max_grad(std::int32_t threads) const {
     for_planes(threads, [&](std::int64_t in, std::int64_t out, std::int64_t plane) {
-      clear_plane(in);
+      if (!accumulate)
+        cpu::clear_plane(plan, x + in);
       for_outputs([&](std::int64_t offset, std::int64_t output) {
         x[in + find_largest(read + offset_of(of_read, plane), output)] += y[out + offset];
       });
@@ -103,10 +98,9 @@ struct call {
   float share(std::int64_t output) const {
     if (counts_pads)
       return 1.0f / static_cast<float>(plan.taps());
-    const auto &[a0, a1, a2] = plan.axes;
-    const std::int64_t o2 = output % a2.out, o1 = output / a2.out % a1.out, o0 = output / a2.out / a1.out;
-    return 1.0f / static_cast<float>((a0.last_tap(o0) - a0.first_tap(o0)) * (a1.last_tap(o1) - a1.first_tap(o1)) *
-                                     (a2.last_tap(o2) - a2.first_tap(o2)));
+    const std::int64_t width = plan.axes[2].out, height = plan.axes[1].out;
+    const std::int64_t o2 = output % width, o1 = output / width % height, o0 = output / width / height;
+    return 1.0f / static_cast<float>(plan.taps_inside(o0, o1, o2));
   }
   void average(std::int32_t threads) const {
     for_planes(threads, [&](std::int64_t in, std::int64_t out, std::int64_t) {
@@ -120,7 +114,8 @@ struct call {
   }
   void average_grad(std::int32_t threads) const {
     for_planes(threads, [&](std::int64_t in, std::int64_t out, std::int64_t) {
-      clear_plane(in);
+      if (!accumulate)
+        cpu::clear_plane(plan, x + in);
       for_runs([&](std::int64_t to, std::int64_t from, std::int64_t count, std::int64_t step, std::int64_t output) {
         for (std::int64_t i = 0; i < count; ++i)
           x[in + to + i * step] += y[out + from + i * plan.y.spatial[2]] * share(output + i);

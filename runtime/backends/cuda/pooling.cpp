@@ -42,12 +42,7 @@ struct window {
           f(a0.position(o0, t0), a1.position(o1, t1), a2.position(o2, t2));
   }
   __device__ float share(const pooling &of) const {
-    const auto &[a0, a1, a2] = of.plan.axes;
-    const std::int64_t count = of.counts_pads
-                                   ? of.plan.taps()
-                                   : (a0.last_tap(o0) - a0.first_tap(o0)) * (a1.last_tap(o1) - a1.first_tap(o1)) *
-                                         (a2.last_tap(o2) - a2.first_tap(o2));
-    return 1.0f / static_cast<float>(count);
+    return 1.0f / static_cast<float>(of.counts_pads ? of.plan.taps() : of.plan.taps_inside(o0, o1, o2));
   }
 };
 

@@ -5,9 +5,6 @@
 using namespace mlir;
 using namespace windlass::train;
 
-/// The numbers of windows are below this bound, so that products of two of them are far from overflow.
-static constexpr int64_t kBound = int64_t(1) << 31;
-
 FailureOr<Shape> Windows::inferSpatial(Emit emit, ArrayRef<int64_t> input) const {
   if (input.size() < 3 || input.size() > 5)
     return emit() << "has an operand of sizes " << toText(input)

@@ -13,6 +13,9 @@ struct Windows {
   /// Starts the diagnostic of a failed check.
   using Emit = llvm::function_ref<mlir::InFlightDiagnostic()>;
 
+  /// The numbers of windows and the spatial sizes are below this bound, so that products of two are far from overflow.
+  static constexpr int64_t kBound = int64_t(1) << 31;
+
   llvm::ArrayRef<int64_t> window, strides, dilations, pads;
 
   /// Returns the spatial sizes of the result for an input of the sizes `input`, [batch, channels, spatial..]. Fails,

@@ -61,6 +61,11 @@ struct window_plan {
   WINDLASS_FN std::int64_t out_plane() const { return axes[0].out * axes[1].out * axes[2].out; }
   /// Returns the elements of a kernel: those that one element of the result sums over.
   WINDLASS_FN std::int64_t depth() const { return ins * taps(); }
+  /// Returns the number of elements of an output's window that are inside the input.
+  WINDLASS_FN std::int64_t taps_inside(std::int64_t o0, std::int64_t o1, std::int64_t o2) const {
+    return (axes[0].last_tap(o0) - axes[0].first_tap(o0)) * (axes[1].last_tap(o1) - axes[1].first_tap(o1)) *
+           (axes[2].last_tap(o2) - axes[2].first_tap(o2));
+  }
   std::int64_t flops() const { return 2 * batch * groups * outs * out_plane() * depth(); }
 
   /// Returns the offset of the input's element `i` of a plane.
