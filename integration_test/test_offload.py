@@ -21,8 +21,8 @@ class OffloadCase(test_average.AverageCase):
     def model(self, family, **change):
         return self.small(family, **{'layers': 2, **SIZES, **change})
 
-    def setup_of_model(self, model, **change):
-        return dataclasses.replace(super().setup_of(model, micro_batches=4, **change), average='micro-batches', host_state=True)
+    def setup_of_model(self, model, offload='optimizer', **change):
+        return dataclasses.replace(super().setup_of(model, micro_batches=4, **change), average='micro-batches', offload=offload)
 
     def batches(self, model, count):
         return common.Case.batches(self, model, count)
@@ -65,6 +65,14 @@ class LevelsTest(OffloadCase):
         self.check(self.setup_of_model(self.model('gpt', layers=3), positions=2, strategy='zero1', ranks=(2,)))
 
 
+    def test_gradients(self):
+        """Gradients that ranks accumulate as they are updated are on the host too, and others stay on the device."""
+        model = self.model('gpt', layers=3)
+        for strategy, ranks, positions in (('ddp', 1, 1), ('zero2', 4, 1), ('zero3', 2, 1), ('zero3*megatron=2', 4, 1), ('zero1', 2, 1), ('zero2', 2, 2)):
+            with self.subTest(strategy=strategy, ranks=ranks, positions=positions):
+                self.check(self.setup_of_model(model, offload='gradients', strategy=strategy, ranks=(ranks,), positions=positions))
+
+
 class PlanTest(OffloadCase):
     def plan(self, model, *flags):
         path = self.folder / 'plan.json'
@@ -87,6 +95,22 @@ class PlanTest(OffloadCase):
             self.assertLess(now['host'], 12 * parameters + 4 * largest + 64 * 8 * len(plan['parameters']))
             self.assertLess(now['arena'], held['arena'])
             self.assertTrue(all(row['master'].endswith(' on host') for row in plan['parameters'].values()))
+
+    def test_bytes_of_gradients(self):
+        """With the gradients, the device keeps a weight of each parameter, and what is on its way."""
+        model = self.model('gpt', layers=3)
+        for strategy, are_moved in (('zero2', True), ('ddp', False)):
+            flags = ('--cluster', 'cpu:2', '--strategy', strategy, '--precision', 'bf16')
+            held, _, _ = self.plan(model, *flags, '--offload', 'optimizer')
+            moved, plan, path = self.plan(model, *flags, '--offload', 'gradients')
+            was, now = held['bytes_per_device'], moved['bytes_per_device']
+            are_on_host = {row['gradient'].endswith(' on host') for row in plan['parameters'].values()}
+            self.assertEqual(are_on_host, {are_moved})
+            self.assertEqual(now['gradients'], 0 if are_moved else was['gradients'])
+            if are_moved:
+                self.assertGreaterEqual(now['host'], was['host'] + was['gradients'] // 2)
+                self.assertLess(now['arena'], was['arena'])
+            self.succeed('simulate', model, '--plan', path)
 
     def test_search(self):
         """The search knows where the state is, and its bound holds for such plans."""
@@ -116,14 +140,17 @@ class PlanTest(OffloadCase):
     def test_bad_words(self):
         model = self.model('gpt')
         _, plan, path = self.plan(model, '--cluster', 'cpu:2', '--strategy', 'ddp')
-        self.refuse(2, ('--offload takes none or optimizer', "'disk'"), 'plan', model, '--cluster', 'cpu:2', '--offload', 'disk')
+        self.refuse(2, ('--offload takes none, optimizer or gradients', "'disk'"), 'plan', model, '--cluster', 'cpu:2', '--offload', 'disk')
         self.refuse(1, ('--offload', '--plan'), 'emit', model, '--plan', path, '--offload', 'optimizer', '-o', self.folder / 'out')
         name = next(iter(plan['parameters']))
-        for copy in ('compute', 'gradient'):
+        for copies, words in ((('compute',), ('is kept on host', 'only master copies')),
+                              (('gradient',), ('its gradient on the host', 'its master copy', 'is on the device')),
+                              (('gradient', 'master'), ('only gradients that each micro-batch brings',))):
             edited = json.loads(path.read_text())
-            edited['parameters'][name][copy] += ' on host'
+            for copy in copies:
+                edited['parameters'][name][copy] += ' on host'
             path.with_name('edited.json').write_text(json.dumps(edited))
-            self.refuse(1, ('is kept on host', 'only master copies'), 'emit', model, '--plan', path.with_name('edited.json'), '-o', self.folder / 'out')
+            self.refuse(1, words, 'emit', model, '--plan', path.with_name('edited.json'), '-o', self.folder / 'out')
 
     def test_edits(self):
         """A plan may keep the state of some parameters on the host."""
@@ -172,6 +199,8 @@ class ProgramsTest(OffloadCase):
                 self.assertEqual(moved[0], kept[0][:2])
                 self.assertEqual((self.folder / f'moved{number}.safetensors').read_bytes(), (self.folder / f'kept{number}.safetensors').read_bytes())
                 self.assertEqual(self.train(model, f'moved{number}', 4, *flags, '--offload', 'optimizer', '--resume'), kept)
+                self.assertEqual(self.train(model, f'gradients{number}', 4, *flags, '--offload', 'gradients'), kept)
+                self.assertEqual((self.folder / f'gradients{number}.safetensors').read_bytes(), (self.folder / f'kept{number}.safetensors').read_bytes())
         self.train(model, 'changing', 2, '--strategy', 'ddp', '--offload', 'optimizer')
         self.assertEqual(self.train(model, 'changing', 4, '--strategy', 'ddp', '--resume'),
                          self.train(model, 'kept', 4, '--strategy', 'ddp'))

@@ -191,14 +191,13 @@ void CompileFlags::declarePlan(Flags &flags) {
             "the published schedule by which stages run, each with V chunks of the model (default 1f1b; see "
             "docs/schedules.md)",
             [this](llvm::StringRef text) { return readSchedule(text, choice.pipeline); });
-  flags.add("offload", "none|optimizer",
-            "what the host's memory holds from step to step, and the host updates: the optimizer's state, with the "
-            "master copies of the weights (default none)",
+  flags.add("offload", "none|optimizer|gradients",
+            "what the host's memory holds from step to step: the optimizer's state with the master copies of the "
+            "weights, which the host updates, or these and the accumulated gradients (default none)",
             [this](llvm::StringRef text) -> std::string {
-              choice.keepsStateOnHost = text == "optimizer";
-              return choice.keepsStateOnHost || text == "none"
-                         ? ""
-                         : "--offload takes none or optimizer, not " + printable(text);
+              std::optional<plan::Offload> offload = plan::parseOffload(text);
+              choice.offload = offload.value_or(plan::Offload::none);
+              return offload ? "" : "--offload takes none, optimizer or gradients, not " + printable(text);
             });
   flags.addList(
       "pin", "PATTERN=VALUE",

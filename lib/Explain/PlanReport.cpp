@@ -37,9 +37,10 @@ ArenaBytes measureArena(sched::ProgramOp program) {
   for (auto resource : program.getOps<sched::ResourceOp>()) {
     int64_t bytes = getTensorBytes(resource.getTensorType());
     if (host && resource.getArena() == host.getSymName())
-      (resource.getKind() == sched::ResourceKind::state    ? memory.hostState
-       : resource.getKind() == sched::ResourceKind::master ? memory.hostMasters
-                                                           : memory.hostOther) += bytes;
+      (resource.getKind() == sched::ResourceKind::state      ? memory.hostState
+       : resource.getKind() == sched::ResourceKind::master   ? memory.hostMasters
+       : resource.getKind() == sched::ResourceKind::gradient ? memory.hostGradients
+                                                             : memory.hostOther) += bytes;
     if (resource.getArena() != arena.getSymName())
       continue;
     switch (resource.getKind()) {
@@ -271,8 +272,9 @@ static void printMemory(const PlanReport &report, llvm::raw_ostream &out) {
   if (memory.host > 0)
     out << "\nhost       " << mebibytes(memory.host) << " of the host's memory per device: master copies "
         << mebibytes(memory.hostMasters) << ", optimizer state " << mebibytes(memory.hostState)
-        << ", gradients on their way "
-        << mebibytes(memory.host - memory.hostMasters - memory.hostState - memory.hostOther);
+        << (memory.hostGradients > 0 ? ", gradients " + mebibytes(memory.hostGradients) : "")
+        << ", tensors on their way "
+        << mebibytes(memory.host - memory.hostMasters - memory.hostState - memory.hostGradients - memory.hostOther);
   if (report.hasDroppedPrefetch)
     out << "\nprefetch   none: weights gathered before and gradients added after their blocks do not fit";
   out << "\n";

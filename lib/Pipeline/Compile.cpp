@@ -172,8 +172,7 @@ LogicalResult Compilation::applyPipeline(const PlanChoice &choice) {
 }
 
 LogicalResult Compilation::applyStrategy(const PlanChoice &choice, Purpose purpose) {
-  if (choice.keepsStateOnHost)
-    plan::keepStateOnHost(*module);
+  plan::keepOnHost(*module, choice.offload);
   if (failed(applyPipeline(choice)))
     return failure();
   PlanChoice pinned = choice;
@@ -265,10 +264,11 @@ LogicalResult Compilation::applyPlan(const plan::PlanFile &plan, const PlanChoic
   if (failed(runPasses(*module, Code::plan_mismatch, verifyLayouts)) ||
       failed(makeSchedule(*module, cluster, choice.threads, Code::plan_mismatch, purpose, scheduled)))
     return failure();
-  // The search for a bound, and for plans that fit, keeps state where this plan does.
+  // The search for a bound, and for plans that fit, keeps state and gradients where this plan does.
   for (auto parameter : module->getOps<train::ParameterOp>())
-    if (Attribute memory = parameter->getAttr(plan::kStateMemoryAttr))
-      unplanned->lookupSymbol<train::ParameterOp>(parameter.getSymNameAttr())->setAttr(plan::kStateMemoryAttr, memory);
+    for (StringRef name : {plan::kStateMemoryAttr, plan::kGradientMemoryAttr})
+      if (Attribute memory = parameter->getAttr(name))
+        unplanned->lookupSymbol<train::ParameterOp>(parameter.getSymNameAttr())->setAttr(name, memory);
   return checkMemory(*unplanned, choice);
 }
 

@@ -30,6 +30,7 @@ constexpr Chain kChains[] = {
     {"last reductions", kBeforeLast | StepWork::lastReduction | StepWork::trailingReduction},
     {"collectives",
      StepWork::lastReduction | StepWork::trailingReduction | StepWork::reductionBefore | StepWork::gather},
+    {"host", uint32_t(StepWork::hostAddition)},
 };
 /// The chains of the micro-batches of a pipeline.
 constexpr Chain kCutChains[] = {
@@ -37,14 +38,25 @@ constexpr Chain kCutChains[] = {
     {"last reductions", StepWork::forward | StepWork::lastReduction | StepWork::trailingReduction},
     {"collectives",
      StepWork::lastReduction | StepWork::trailingReduction | StepWork::reductionBefore | StepWork::gather},
+    {"host", uint32_t(StepWork::hostAddition)},
 };
 /// The chains of the update.
 constexpr Chain kUpdateChains[] = {{"update", uint32_t(StepWork::update)},
-                                   {"gathers", uint32_t(StepWork::updateGather)}};
-constexpr llvm::ArrayRef<Chain> kWindows[] = {kChains, kUpdateChains}, kCutWindows[] = {kCutChains, kUpdateChains};
+                                   {"gathers", uint32_t(StepWork::updateGather)},
+                                   {"host's update", uint32_t(StepWork::hostUpdate)}};
 
-llvm::ArrayRef<llvm::ArrayRef<Chain>> getWindows(bool isCut) {
-  return isCut ? llvm::ArrayRef(kCutWindows) : llvm::ArrayRef(kWindows);
+/// Returns the chains of each window. The last one of each is the host's, which plans without state there do not have.
+std::array<llvm::ArrayRef<Chain>, 2> getWindows(bool isCut, bool usesHost) {
+  llvm::ArrayRef<Chain> chains = isCut ? llvm::ArrayRef(kCutChains) : llvm::ArrayRef(kChains);
+  size_t unused = usesHost ? 0 : 1;
+  return {chains.drop_back(unused), llvm::ArrayRef(kUpdateChains).drop_back(unused)};
+}
+
+/// Whether the host holds some parameter's state.
+bool keepsStateOnHost(const Groups &groups) {
+  return llvm::any_of(groups.getParameters(), [](const ParameterGroup &group) {
+    return plan::getStateMemory(group.parameters.front()) == plan::MemoryKind::host;
+  });
 }
 
 /// Returns the whole nanoseconds in `count` times `picoseconds`.
@@ -55,11 +67,11 @@ int64_t toWholeCost(int64_t count, int64_t picoseconds) {
 
 } // namespace
 
-StepWindows BoundPrices::makeWindows(bool overlaps, bool isCut) {
+StepWindows BoundPrices::makeWindows(const Groups &groups, bool overlaps, bool isCut) {
   std::vector<Window> windows;
   if (!overlaps)
     return StepWindows();
-  for (llvm::ArrayRef<Chain> chains : getWindows(isCut)) {
+  for (llvm::ArrayRef<Chain> chains : getWindows(isCut, keepsStateOnHost(groups))) {
     Window &window = windows.emplace_back();
     for (const Chain &chain : chains)
       window.streams.push_back({chain.name});
@@ -71,7 +83,8 @@ BoundPrices::BoundPrices(const Groups &groups, const Labels &labels, Reshards &r
                          const std::vector<ParameterCosts> &parameterCosts, bool overlaps, bool isCut,
                          ProblemBuilder &builder)
     : groups(groups), labels(labels), reshards(reshards), least(least), parameterCosts(parameterCosts),
-      overlaps(overlaps), isCut(isCut), builder(builder), isTrailing(groups.getParameters().size(), false) {
+      overlaps(overlaps), isCut(isCut), usesHost(keepsStateOnHost(groups)), builder(builder),
+      isTrailing(groups.getParameters().size(), false) {
   // A gradient is a result of one operator, so the last maker of a parameter's is its only one.
   for (unsigned group = 0; group < groups.getOperators().size(); ++group)
     for (unsigned result = 0; result < groups.getOperators()[group].front()->getNumResults(); ++result)
@@ -83,7 +96,7 @@ BoundPrices::BoundPrices(const Groups &groups, const Labels &labels, Reshards &r
 std::vector<int32_t> BoundPrices::getStreams(StepWork work) const {
   std::vector<int32_t> streams;
   int32_t stream = 0;
-  for (llvm::ArrayRef<Chain> chains : getWindows(isCut))
+  for (llvm::ArrayRef<Chain> chains : getWindows(isCut, usesHost))
     for (const Chain &chain : chains) {
       if (chain.works & static_cast<uint32_t>(work))
         streams.push_back(stream);
@@ -154,6 +167,10 @@ void BoundPrices::addParameters(int32_t node, unsigned group) {
   add(StepWork::squares, &LeastParameterTimes::squares);
   add(StepWork::update, &LeastParameterTimes::update);
   add(StepWork::updateGather, &LeastParameterTimes::updateGather);
+  if (!usesHost)
+    return;
+  add(StepWork::hostAddition, &LeastParameterTimes::hostAdditions);
+  add(StepWork::hostUpdate, &LeastParameterTimes::hostUpdate);
 }
 
 void BoundPrices::addReshards(int32_t from, int32_t to, const ReshardSite &site, LayoutPair layouts) {

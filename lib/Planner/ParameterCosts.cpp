@@ -21,13 +21,22 @@ std::map<plan::MemoryKind, int64_t> ParameterCosts::getCopyBytes(const Parameter
   if (!traits.isTrainable)
     return bytes;
   plan::LayoutAttr gradient = plan::dropUnreduced(label.copies.gradient);
-  bytes[gradient.getMemory()] += getBytes(gradient, traits.type);
+  bytes[addsOnHost(label) ? plan::MemoryKind::host : plan::MemoryKind::device] += getBytes(gradient, traits.type);
   // The update reads the gradient in the master's layout; a gradient that is accumulated in another layout is kept
   // besides.
   if (gradient != master)
-    bytes[gradient.getMemory()] += getBytes(master, traits.type);
+    bytes[plan::MemoryKind::device] += getBytes(master, traits.type);
   bytes[traits.stateMemory] += getBytes(master, traits.type) * (1 + traits.states);
   return bytes;
+}
+
+bool ParameterCosts::addsOnHost(const ParameterLabel &label) const {
+  plan::LayoutAttr gradient = plan::dropUnreduced(label.copies.gradient);
+  bool isScattered = llvm::all_of(mesh.getDataAxes(), [&](StringAttr axis) {
+    return mesh.sizeOf(axis.getValue()) == 1 || plan::usesAxis(gradient, axis);
+  });
+  return traits.gradientMemory == plan::MemoryKind::host && isScattered &&
+         plan::isReadAsAccumulated(gradient, label.copies.master, mesh);
 }
 
 int64_t ParameterCosts::getGatheredBytes(const ParameterLabel &label) const {
@@ -43,18 +52,37 @@ OperatorWork ParameterCosts::getUpdateWork(plan::LayoutAttr master) const {
   return update;
 }
 
-int64_t ParameterCosts::getUpdatePicoseconds(plan::LayoutAttr master) const {
+OperatorWork ParameterCosts::getAdditionWork(plan::LayoutAttr gradient) const {
+  OperatorWork addition;
+  addition.family = "map";
+  addition.bytes = static_cast<double>(3 * getBytes(gradient, traits.type));
+  return addition;
+}
+
+OperatorWork ParameterCosts::getSquaresWork(plan::LayoutAttr gradient) const {
+  OperatorWork squares;
+  squares.family = "square_sum";
+  squares.bytes = static_cast<double>(getBytes(gradient, traits.type));
+  return squares;
+}
+
+/// Returns the time of a cost; 0 where nothing is known about the host, for which the simulator refuses the plan.
+static int64_t getPicoseconds(const std::optional<Cost> &cost) { return cost ? cost->picoseconds : 0; }
+
+int64_t ParameterCosts::getUpdatePicoseconds(const ParameterLabel &label) const {
+  plan::LayoutAttr master = label.copies.master;
   OperatorWork update = getUpdateWork(master);
   if (traits.stateMemory == plan::MemoryKind::device)
     return costs.getPicoseconds(update);
-  // The gradients of some parameters are copied there, and the weights of others back, beside the update of one. Where
-  // nothing is known about the host, the simulator refuses the plan.
-  int64_t most = 0;
-  for (const std::optional<Cost> &cost :
-       {costs.getHostCost("", update), costs.getCopyCost(static_cast<double>(getBytes(master, traits.type))),
-        costs.getCopyCost(static_cast<double>(getBytes(master, traits.computeType)))})
-    most = std::max(most, cost ? cost->picoseconds : 0);
-  return most;
+  // The gradients of some parameters are copied there, and the weights of others back, beside the update of one.
+  int64_t host = getPicoseconds(costs.getHostCost("", update));
+  bool hasGradient = addsOnHost(label);
+  if (hasGradient)
+    host += getPicoseconds(costs.getHostCost("", getSquaresWork(label.copies.gradient)));
+  int64_t there =
+              hasGradient ? 0 : getPicoseconds(costs.getCopyCost(static_cast<double>(getBytes(master, traits.type)))),
+          back = getPicoseconds(costs.getCopyCost(static_cast<double>(getBytes(master, traits.computeType))));
+  return std::max({host, there, back});
 }
 
 ParameterTimes ParameterCosts::getTimes(const ParameterLabel &label) const {
@@ -65,7 +93,7 @@ ParameterTimes ParameterCosts::getTimes(const ParameterLabel &label) const {
   int64_t gradientBytes = getBytes(label.read, traits.type), weightBytes = getBytes(label.read, traits.computeType);
   int64_t gradient = reshards.getGatherCost(dataAxes, gradientBytes, counts.unitBytes),
           weight = reshards.getGatherCost(dataAxes, weightBytes, counts.unitBytes);
-  times.exposed = toCost(1, getUpdatePicoseconds(label.copies.master));
+  times.exposed = toCost(1, getUpdatePicoseconds(label));
   // The gradient of the last micro-batch is brought to the layout of the master; those before it are brought to the
   // layout in which the gradient is sharded.
   times.collectives[WindowKind::lastBackward] =
@@ -74,6 +102,15 @@ ParameterTimes ParameterCosts::getTimes(const ParameterLabel &label) const {
   int64_t before = counts.accumulationSteps - 1;
   if (label.shardsGradient())
     times.collectives[WindowKind::backward] = toCost(before, gradient);
+  if (addsOnHost(label)) {
+    auto held = static_cast<double>(getBytes(label.copies.gradient, traits.type));
+    int64_t copy = getPicoseconds(costs.getCopyCost(held)),
+            addition = getPicoseconds(costs.getHostCost("", getAdditionWork(label.copies.gradient)));
+    for (auto [window, count] : {std::pair(WindowKind::backward, before), {WindowKind::lastBackward, int64_t(1)}}) {
+      times.copies[window] = toCost(count, copy);
+      times.additions[window] = toCost(count, addition);
+    }
+  }
   // The update brings the master to the layout that the weight has between steps.
   if (label.copies.compute != label.copies.master)
     times.exposed += toCost(1, weight);
@@ -127,14 +164,26 @@ LeastParameterTimes ParameterCosts::getLeastTimes(const ParameterLabel &label) c
     times.gathers = counts.accumulationSteps * passes * (gather / 1000);
   if (label.copies.compute != label.copies.master)
     times.updateGather = gather / 1000;
-  // The host's updates are on no stream of the device.
+  plan::LayoutAttr gradient = plan::dropUnreduced(label.copies.gradient), master = label.copies.master;
+  bool isSmaller = getBytes(gradient, traits.type) < getBytes(master, traits.type);
+  OperatorWork update = getUpdateWork(master), squares = getSquaresWork(isSmaller ? gradient : master);
   if (traits.stateMemory == plan::MemoryKind::device)
-    times.update = costs.getLeastPicoseconds(getUpdateWork(label.copies.master), /*hasLaunch=*/false) / 1000;
-  OperatorWork squares;
-  squares.family = "square_sum";
-  squares.bytes = static_cast<double>(std::min(getBytes(plan::dropUnreduced(label.copies.gradient), traits.type),
-                                               getBytes(label.copies.master, traits.type)));
-  times.squares = costs.getLeastPicoseconds(squares, /*hasLaunch=*/false) / 1000;
+    times.update = costs.getLeastPicoseconds(update, /*hasLaunch=*/false) / 1000;
+  else
+    times.hostUpdate = costs.getLeastHostPicoseconds(update) / 1000;
+  if (!addsOnHost(label)) {
+    times.squares = costs.getLeastPicoseconds(squares, /*hasLaunch=*/false) / 1000;
+    return times;
+  }
+  // Where operators may leave partial sums over another axis, the gradient may be on the device.
+  bool isSurelyThere = llvm::all_of(mesh.getAxes(), [&](plan::AxisAttr axis) {
+    return axis.getSize() == 1 || plan::usesAxis(gradient, axis.getName());
+  });
+  if (isSurelyThere) {
+    // The first micro-batch's gradient is copied, which is less work.
+    times.hostAdditions = before * (costs.getLeastHostPicoseconds(getAdditionWork(gradient)) / 1000);
+    times.hostUpdate += costs.getLeastHostPicoseconds(squares) / 1000;
+  }
   return times;
 }
 

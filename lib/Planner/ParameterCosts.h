@@ -38,6 +38,8 @@ struct ParameterTraits {
   int64_t states = 0;
   /// Where the master copy and the state are, and are updated.
   plan::MemoryKind stateMemory = plan::MemoryKind::device;
+  /// Where the accumulated gradient is, if ranks accumulate it as its update reads it; else it is on the device.
+  plan::MemoryKind gradientMemory = plan::MemoryKind::device;
   /// The number of times that the forward and the backward pass of one micro-batch read it, each with a gather where it
   /// is sharded.
   int64_t forwardReads = 1, backwardReads = 1;
@@ -61,6 +63,8 @@ struct ParameterTimes {
   int64_t exposed = 0;
   /// The time that communicators may carry beside the operators of a window.
   std::map<WindowKind, int64_t> collectives;
+  /// The time of copies of the gradient to the host, and of their additions there, which run beside operators too.
+  std::map<WindowKind, int64_t> copies, additions;
 };
 
 /// Lower bounds of the same, in nanoseconds of a step, whatever collectives are put together.
@@ -69,8 +73,10 @@ struct LeastParameterTimes {
   int64_t lastReduction = 0, reductionsBefore = 0;
   /// The gathers of the forward and backward passes.
   int64_t gathers = 0;
-  /// The sum of the gradient's squares, and the rest of the update.
+  /// The sum of the gradient's squares, and the rest of the update, on the device.
   int64_t squares = 0, update = 0;
+  /// The additions of gradients on the host, and its part of the update.
+  int64_t hostAdditions = 0, hostUpdate = 0;
   /// The gather after the update.
   int64_t updateGather = 0;
 };
@@ -106,8 +112,13 @@ public:
 
 private:
   int64_t getBytes(plan::LayoutAttr layout, mlir::RankedTensorType type) const;
+  /// Whether the gradient is accumulated on the host. Labels do not say over which axes operators leave partial sums;
+  /// those over axes of the model are taken for none.
+  bool addsOnHost(const ParameterLabel &label) const;
+  OperatorWork getAdditionWork(plan::LayoutAttr gradient) const;
+  OperatorWork getSquaresWork(plan::LayoutAttr gradient) const;
   OperatorWork getUpdateWork(plan::LayoutAttr master) const;
-  int64_t getUpdatePicoseconds(plan::LayoutAttr master) const;
+  int64_t getUpdatePicoseconds(const ParameterLabel &label) const;
   /// Returns the least nanoseconds of a collective of gradients, over the data-parallel ranks that surely take part and
   /// maybe over further axes at once.
   int64_t getLeastReduction(const char *kind, int64_t bytes) const;

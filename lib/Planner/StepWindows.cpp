@@ -3,10 +3,16 @@
 using namespace windlass;
 using namespace windlass::planner;
 
-StepWindows StepWindows::withCollectives() {
+StepWindows StepWindows::withCollectives(bool hasHostGradients) {
   std::vector<Window> windows;
-  for (WindowKind kind : {WindowKind::forward, WindowKind::backward, WindowKind::lastBackward})
-    windows.push_back({kind, {{"compute", StreamKind::compute}, {"collectives", StreamKind::communicator}}});
+  for (WindowKind kind : {WindowKind::forward, WindowKind::backward, WindowKind::lastBackward}) {
+    Window &window = windows.emplace_back();
+    window = {kind, {{"compute", StreamKind::compute}, {"collectives", StreamKind::communicator}}};
+    if (hasHostGradients && kind != WindowKind::forward) {
+      window.streams.push_back({"copies to the host", StreamKind::deviceToHost});
+      window.streams.push_back({"host", StreamKind::host});
+    }
+  }
   return StepWindows(std::move(windows));
 }
 

@@ -80,6 +80,9 @@ public:
   /// and the processors compute as many FLOPs for each byte as the cores of `cpu` clusters. Returns nothing where the
   /// rate of the links is unknown too.
   std::optional<Cost> getHostCost(const std::string &key, const OperatorWork &work) const;
+  /// Returns a lower bound of the same, in picoseconds, for work that one command may do together with other work; 0
+  /// for CPU ranks, which may be busy with their device's work instead, and where the rates are unknown.
+  int64_t getLeastHostPicoseconds(const OperatorWork &work) const;
 
   /// Returns what a collective takes of the links of each tier while it runs alone, with the other groups along its
   /// axes; by the analytic model, also where a profile says how long it takes. Nothing for CPU ranks, whose messages
@@ -106,6 +109,8 @@ public:
   /// Returns the larger of FLOPs over the device's rate and bytes over its memory's rate, plus a launch, with the
   /// corrections of the device's model (Williams, Waterman, Patterson: Roofline, 2009).
   double getAnalyticSeconds(const OperatorWork &work) const;
+  /// Returns the time of the host of GPUs, without a launch.
+  double getHostSeconds(const OperatorWork &work) const;
   /// Returns the time by the tiers of links (docs/cluster.md); 0 where the cluster has none.
   double getAnalyticSeconds(const CollectiveWork &work) const;
 

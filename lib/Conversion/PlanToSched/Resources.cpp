@@ -107,7 +107,7 @@ LogicalResult Resources::declareParameters() {
     if (LayoutAttr layout = layoutOf(parameter, plan::kGradientLayoutAttr)) {
       gradients[parameter.getSymName()] =
           describe(declare(parameter.getLoc(), ResourceKind::gradient, "gradient_" + parameter.getSymName(),
-                           parameter.getTensorType(), layout),
+                           parameter.getTensorType(), layout.withMemory(plan::getGradientMemory(parameter))),
                    parameter);
       LayoutAttr master = layoutOf(parameter, plan::kMasterLayoutAttr);
       if (!plan::haveSameParts(plan::dropUnreduced(layout), master, mesh))

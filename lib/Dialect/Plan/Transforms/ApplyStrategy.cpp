@@ -9,6 +9,8 @@
 #include "windlass/Support/TensorBytes.h"
 #include "windlass/Support/Words.h"
 
+#include "llvm/ADT/StringSwitch.h"
+
 #include <numeric>
 
 namespace windlass::plan {
@@ -292,6 +294,11 @@ private:
       for (auto [copy, attribute] : {std::pair("compute", kLayoutAttr), {"master", kMasterLayoutAttr}})
         if (LayoutAttr pin = getPinnedCopy(parameter, copy))
           parameter->setAttr(attribute, pin);
+    for (auto parameter : module.getOps<train::ParameterOp>())
+      if (parameter->hasAttr(kGradientMemoryAttr) &&
+          !isReadAsAccumulated(parameter->getAttrOfType<LayoutAttr>(kGradientLayoutAttr),
+                               parameter->getAttrOfType<LayoutAttr>(kMasterLayoutAttr), mesh))
+        parameter->removeAttr(kGradientMemoryAttr);
     // Optimizer state has the layout of its weight's master copy.
     for (auto state : module.getOps<train::ParameterOp>())
       if (auto name = state.getOfAttr())
@@ -350,8 +357,10 @@ struct ApplyStrategy : windlass::plan::impl::ApplyStrategyBase<ApplyStrategy> {
     if (failed(pinned))
       return failure();
     choice.pins = std::move(*pinned);
-    if (hostState)
-      keepStateOnHost(module);
+    std::optional<Offload> held = parseOffload(offload);
+    if (!held)
+      return module.emitError("offload takes none, optimizer or gradients");
+    keepOnHost(module, *held);
     return applyStrategy(module, choice, bucketBytes);
   }
 
@@ -416,10 +425,23 @@ int64_t plan::getMicroBatches(ModuleOp module) {
   return 1;
 }
 
-void plan::keepStateOnHost(ModuleOp module) {
-  for (auto parameter : module.getOps<train::ParameterOp>())
-    if (parameter.getRole() == train::Role::weight && parameter.getTrainable())
-      parameter->setAttr(kStateMemoryAttr, MemoryKindAttr::get(module.getContext(), MemoryKind::host));
+std::optional<Offload> plan::parseOffload(StringRef name) {
+  return llvm::StringSwitch<std::optional<Offload>>(name)
+      .Case("none", Offload::none)
+      .Case("optimizer", Offload::optimizer)
+      .Case("gradients", Offload::gradients)
+      .Default(std::nullopt);
+}
+
+void plan::keepOnHost(ModuleOp module, Offload offload) {
+  auto host = MemoryKindAttr::get(module.getContext(), MemoryKind::host);
+  for (auto parameter : module.getOps<train::ParameterOp>()) {
+    if (parameter.getRole() != train::Role::weight || !parameter.getTrainable() || offload == Offload::none)
+      continue;
+    parameter->setAttr(kStateMemoryAttr, host);
+    if (offload == Offload::gradients)
+      parameter->setAttr(kGradientMemoryAttr, host);
+  }
 }
 
 MeshAttr plan::makeMesh(MLIRContext *context, int64_t replicas, int64_t batchParts, int64_t modelRanks) {

@@ -31,8 +31,8 @@ LogicalResult verifyLayout(Emit emit, LayoutAttr layout, Type type, MeshAttr mes
     return failure();
   if (layout.getMemory() != MemoryKind::device)
     return emit() << "is kept on " << stringifyMemoryKind(layout.getMemory())
-                  << ", but only master copies and the optimizer's state may be elsewhere than on the device, in the "
-                     "host's memory (--offload optimizer)";
+                  << ", but only master copies, the optimizer's state and gradients may be elsewhere than on the "
+                     "device, in the host's memory (--offload gradients)";
   llvm::SmallSet<StringRef, 4> used;
   auto use = [&](StringAttr axis) -> LogicalResult {
     if (mesh.indexOf(axis.getValue()) < 0)
@@ -117,10 +117,20 @@ struct VerifyLayouts : windlass::plan::impl::VerifyLayoutsBase<VerifyLayouts> {
           return parameter.emitOpError() << "has layout " << layout
                                          << ", but state has that of the master copy of its weight, " << master;
     }
-    if (auto gradient = parameter->getAttrOfType<LayoutAttr>(kGradientLayoutAttr))
-      return verifyReshard(parameter, parameter.getTensorType(), gradient,
-                           parameter->getAttrOfType<LayoutAttr>(kMasterLayoutAttr));
-    return success();
+    auto gradient = parameter->getAttrOfType<LayoutAttr>(kGradientLayoutAttr),
+         master = parameter->getAttrOfType<LayoutAttr>(kMasterLayoutAttr);
+    if (!gradient)
+      return success();
+    if (getGradientMemory(parameter) != MemoryKind::device) {
+      if (getStateMemory(parameter) != getGradientMemory(parameter))
+        return parameter.emitOpError("accumulates its gradient on the host, but its master copy, which the gradient "
+                                     "updates, is on the device");
+      if (!isReadAsAccumulated(gradient, master, mesh))
+        return parameter.emitOpError("accumulates its gradient on the host in the layout ")
+               << gradient << ", but its master copy has " << master
+               << ": only gradients that each micro-batch brings to the master copy's layout can be there";
+    }
+    return verifyReshard(parameter, parameter.getTensorType(), gradient, master);
   }
 
   LogicalResult verifyReshard(Operation *op, RankedTensorType type, LayoutAttr from, LayoutAttr to) {

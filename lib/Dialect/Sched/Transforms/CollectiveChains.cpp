@@ -84,7 +84,7 @@ SmallVector<Gather> sched::findGathers(Block &block) {
 
 /// Whether a delivery may have the operation between the collective and the resource. What fills up the last range of a
 /// flat copy is cut off by a slice.
-static bool isOnTheWay(Operation *op) { return isView(op) || isa<train::SliceOp, StoreOp, AddToOp>(op); }
+static bool isOnTheWay(Operation *op) { return isView(op) || isa<train::SliceOp, MoveOp, StoreOp, AddToOp>(op); }
 
 /// Returns the operations that bring `value` to a resource; none where something else is done with it.
 static SmallVector<Operation *, 2> findWay(Value value) {

@@ -51,7 +51,10 @@ void issueGathersEarly(Block &block, int64_t window) {
 /// away.
 void addLate(Block &block, int64_t window) {
   SmallVector<Delivery> scatters = findDeliveries(block);
-  llvm::erase_if(scatters, [](const Delivery &delivery) { return !isa<ReduceScatterOp>(delivery.op); });
+  // Copies to the host, and additions there, do not hold up the device.
+  llvm::erase_if(scatters, [](const Delivery &delivery) {
+    return !isa<ReduceScatterOp>(delivery.op) || llvm::any_of(delivery.chain, llvm::IsaPred<MoveOp>);
+  });
   // Behind each scatter that some wait for, the last one of what they do.
   llvm::DenseMap<Operation *, Operation *> ends;
   size_t next = 0;

@@ -59,8 +59,22 @@ module attributes {plan.mesh = #plan.mesh<[<"hosts", 2, replica>, <"a", 2>, <"in
 // -----
 
 module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
-  // expected-error @below {{plan.master_layout is kept on host, but only master copies and the optimizer's state may be elsewhere than on the device, in the host's memory (--offload optimizer)}}
+  // expected-error @below {{plan.master_layout is kept on host, but only master copies, the optimizer's state and gradients may be elsewhere than on the device, in the host's memory (--offload gradients)}}
   train.parameter weight @w "w" : tensor<4xf32> from #train.source<none> {plan.layout = #plan.layout<[<[<4>]>]>, plan.master_layout = #plan.layout<[<[<4>]>] memory = host>}
+}
+
+// -----
+
+module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
+  // expected-error @below {{accumulates its gradient on the host, but its master copy, which the gradient updates, is on the device}}
+  train.parameter weight @w "w" : tensor<4xf32> from #train.source<none> {trainable, plan.layout = #plan.layout<[<[<4>]>]>, plan.master_layout = #plan.layout<[<[<4>]>]>, plan.gradient_layout = #plan.layout<[<[<4>]>]>, plan.gradient_memory = #plan<memory_kind host>}
+}
+
+// -----
+
+module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
+  // expected-error @below {{accumulates its gradient on the host in the layout #plan.layout<[<[<4>]>], unreduced = [<"a", sum>]>, but its master copy has #plan.layout<[<[<4>]>]>: only gradients that each micro-batch brings to the master copy's layout can be there}}
+  train.parameter weight @w "w" : tensor<4xf32> from #train.source<none> {trainable, plan.layout = #plan.layout<[<[<4>]>]>, plan.master_layout = #plan.layout<[<[<4>]>]>, plan.gradient_layout = #plan.layout<[<[<4>]>], unreduced = [<"a", sum>]>, plan.gradient_memory = #plan<memory_kind host>, plan.state_memory = #plan<memory_kind host>}
 }
 
 // -----

@@ -1,0 +1,64 @@
+// RUN: windlass-opt %s -sched-lower-to-commands -sched-verify-commands | FileCheck %s
+
+// Scattered gradients that the host adds up. The compute stream goes on until two of them are on their way; then what
+// the first scatter has read and written is free.
+#shard = #plan.layout<[<[<2, ["data"]>]>, <[<8>]>] memory = host>
+module {
+sched.program @program on <[<"data", 2>]> {
+  sched.resource gradient @a : tensor<1x8xf32> of tensor<2x8xf32> #shard
+  sched.resource gradient @b : tensor<1x8xf32> of tensor<2x8xf32> #shard
+  sched.resource gradient @c : tensor<1x8xf32> of tensor<2x8xf32> #shard
+  sched.resource grad_norm @norm : tensor<f32> of tensor<f32> <[]>
+  func.func @forward() -> tensor<2x8xf32> attributes {sched.step = #sched.step<forward, chunk 0>} {
+    %y = train.constant dense<2.0> : tensor<2x8xf32>
+    return %y : tensor<2x8xf32>
+  }
+  // CHECK-LABEL: func.func @backward
+  // CHECK: sched.launch_collective {{ *}}reduce_scatter
+  // CHECK: sched.record [[SCATTERED:[0-9]+]] on @over_data
+  // CHECK: sched.wait [[SCATTERED]] on @d2h
+  // CHECK: sched.launch copy on @d2h
+  // CHECK: sched.record [[COPIED:[0-9]+]] on @d2h
+  // CHECK: sched.wait [[COPIED]] on @host
+  // CHECK: sched.launch_map @identity_f32 on @host {{.*}} accumulate_after_first
+  // CHECK-NOT: on @compute
+  // CHECK: sched.launch softmax on @compute
+  // CHECK-NOT: sched.wait {{.*}} on @compute
+  // CHECK: sched.launch softmax on @compute
+  // CHECK-NOT: sched.wait {{.*}} on @compute
+  // CHECK: sched.launch copy on @d2h
+  // CHECK: sched.wait [[SCATTERED]] on @compute
+  // CHECK-NEXT: sched.wait [[COPIED]] on @compute
+  func.func @backward(%y: tensor<2x8xf32>) attributes {sched.step = #sched.step<backward, chunk 0>} {
+    %a0 = train.softmax %y : tensor<2x8xf32>
+    %a1 = sched.reduce_scatter %a0 dim 0 over ["data"] : tensor<2x8xf32> -> tensor<1x8xf32>
+    %a2 = sched.move %a1 to host : tensor<1x8xf32>
+    sched.add_to @a, %a2 : tensor<1x8xf32>
+    %b0 = train.softmax %y : tensor<2x8xf32>
+    %b1 = sched.reduce_scatter %b0 dim 0 over ["data"] : tensor<2x8xf32> -> tensor<1x8xf32>
+    %b2 = sched.move %b1 to host : tensor<1x8xf32>
+    sched.add_to @b, %b2 : tensor<1x8xf32>
+    %c0 = train.softmax %y : tensor<2x8xf32>
+    %c1 = sched.reduce_scatter %c0 dim 0 over ["data"] : tensor<2x8xf32> -> tensor<1x8xf32>
+    %c2 = sched.move %c1 to host : tensor<1x8xf32>
+    sched.add_to @c, %c2 : tensor<1x8xf32>
+    return
+  }
+  func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} { return }
+  // CHECK-LABEL: func.func @update
+  // CHECK: sched.launch square_sum on @host
+  // CHECK: sched.launch square_sum on @host {{.*}} accumulate
+  // CHECK: sched.launch copy on @h2d
+  func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} {
+    %a = sched.load @a : tensor<1x8xf32>
+    %b = sched.load @b : tensor<1x8xf32>
+    %sa = train.square_sum %a : tensor<1x8xf32> -> tensor<f32>
+    %sb = train.square_sum %b : tensor<1x8xf32> -> tensor<f32>
+    %s = train.accumulate %sa, %sb : tensor<f32>
+    %there = sched.move %s to device : tensor<f32>
+    sched.store @norm, %there : tensor<f32>
+    return
+  }
+  sched.schedule [#sched.action<forward>, #sched.action<backward>, #sched.action<reduce>, #sched.action<update>]
+}
+}
