@@ -64,13 +64,13 @@ class LevelsTest(OffloadCase):
         """Each position keeps its own state; the first and the last one have copies of the tied weight."""
         self.check(self.setup_of_model(self.model('gpt', layers=3), positions=2, strategy='zero1', ranks=(2,)))
 
-
     def test_gradients(self):
         """Gradients that ranks accumulate as they are updated are on the host too, and others stay on the device."""
         model = self.model('gpt', layers=3)
         for strategy, ranks, positions in (('ddp', 1, 1), ('zero2', 4, 1), ('zero3', 2, 1), ('zero3*megatron=2', 4, 1), ('zero1', 2, 1), ('zero2', 2, 2)):
             with self.subTest(strategy=strategy, ranks=ranks, positions=positions):
-                self.check(self.setup_of_model(model, offload='gradients', strategy=strategy, ranks=(ranks,), positions=positions))
+                setup = self.setup_of_model(model, offload='gradients', strategy=strategy, ranks=(ranks,), positions=positions)
+                self.check(setup)
 
 
 class PlanTest(OffloadCase):
@@ -130,6 +130,34 @@ class PlanTest(OffloadCase):
         self.plan(model, *flags, '--offload', 'optimizer', '--memory-limit', limit)
         self.refuse(3, ('the plan needs', f'the limit is {limit} bytes'), 'plan', model, '--micro-batches', 4, '--clip', *flags, '--memory-limit', limit)
 
+    def test_auto(self):
+        """The shortest step of the plans that fit is taken, and what does not fit any more is said."""
+        model = self.model('gpt', layers=3)
+        for strategy in ('zero2', 'auto'):
+            flags = ('--cluster', 'h200:2', '--precision', 'bf16', '--strategy', strategy)
+            given = {offload: self.plan(model, *flags, '--offload', offload)[0] for offload in ('none', 'optimizer', 'gradients')}
+            needs = {offload: report['bytes_per_device']['arena'] + report['bytes_per_device']['reserve']['total'] for offload, report in given.items()}
+            if strategy == 'zero2':
+                self.assertGreater(needs['optimizer'], needs['gradients'])
+            for least in ('none', 'gradients'):
+                with self.subTest(strategy=strategy, least=least):
+                    taken, plan, path = self.plan(model, *flags, '--offload', 'auto', '--memory-limit', needs[least])
+                    tried = {row['offload']: row['step_seconds'] for row in taken['tried_offloads']}
+                    self.assertEqual(list(tried), ['none', 'optimizer', 'gradients'])
+                    self.assertEqual(taken['simulated_seconds'], tried[taken['offload']])
+                    self.assertEqual(min(seconds for seconds in tried.values() if seconds), tried[taken['offload']])
+                    self.assertEqual(any(row['gradient'].endswith(' on host') for row in plan['parameters'].values()), taken['offload'] == 'gradients')
+                    if strategy == 'zero2' and least == 'none':
+                        self.assertEqual(tried, {offload: report['simulated_seconds'] for offload, report in given.items()})
+                    if strategy == 'auto':
+                        self.succeed('plan', model, '--verify', path)
+            lines = self.succeed('plan', model, '--micro-batches', 4, '--clip', *flags, '--offload', 'auto').out
+            self.assertRegex(lines, r'offload +none; optimizer takes .*; gradients takes ')
+        self.refuse(3, ('--offload optimizer',), 'plan', model, '--micro-batches', 4, '--clip', '--cluster', 'h200:2', '--strategy', 'ddp',
+                    '--offload', 'none', '--memory-limit', needs['gradients'])
+        self.refuse(3, ('too much', 'these would fit'), 'plan', model, '--micro-batches', 4, '--clip', '--cluster', 'h200:2', '--strategy', 'ddp',
+                    '--offload', 'auto', '--memory-limit', needs['gradients'] // 2)
+
     def test_claims(self):
         model = self.model('gpt')
         _, plan, path = self.plan(model, '--cluster', 'cpu:2', '--offload', 'optimizer')
@@ -137,10 +165,26 @@ class PlanTest(OffloadCase):
         self.assertIn('on host', self.succeed('explain', next(iter(plan['parameters'])), '--plan', path).out)
         self.succeed('simulate', model, '--plan', path)
 
+    def test_bound_of_the_offload(self):
+        """The bound is of plans with the same offload, also where the plan itself then leaves every gradient on the device."""
+        model = self.model('gpt', layers=3)
+        flags = ('--cluster', 'h200:2', '--precision', 'bf16', '--offload', 'gradients')
+        text = self.succeed('plan', model, '--micro-batches', 4, '--clip', *flags).out
+        self.assertIn('times its lower bound over plans with --offload gradients', text)
+        _, plan, path = self.plan(model, *flags)
+        self.assertEqual(plan['claims']['bound_offload'], 'gradients')
+        self.assertEqual(json.loads(self.succeed('plan', model, '--verify', path, '--json').out)['bound_offload'], 'gradients')
+        for other, words in (('none', ('the certificate of mesh',)), ('disk', ('claims.bound_offload must be none, optimizer or gradients',))):
+            path.write_text(json.dumps({**plan, 'claims': {**plan['claims'], 'bound_offload': other}}))
+            outcome = common.windlass('plan', model, '--verify', path)
+            self.assertNotEqual(outcome.code, 0)
+            for word in words:
+                self.assertIn(word, outcome.err)
+
     def test_bad_words(self):
         model = self.model('gpt')
         _, plan, path = self.plan(model, '--cluster', 'cpu:2', '--strategy', 'ddp')
-        self.refuse(2, ('--offload takes none, optimizer or gradients', "'disk'"), 'plan', model, '--cluster', 'cpu:2', '--offload', 'disk')
+        self.refuse(2, ('--offload takes none, optimizer, gradients or auto', "'disk'"), 'plan', model, '--cluster', 'cpu:2', '--offload', 'disk')
         self.refuse(1, ('--offload', '--plan'), 'emit', model, '--plan', path, '--offload', 'optimizer', '-o', self.folder / 'out')
         name = next(iter(plan['parameters']))
         for copies, words in ((('compute',), ('is kept on host', 'only master copies')),
@@ -190,15 +234,19 @@ class ProgramsTest(OffloadCase):
         """Losses, norms, gradients, parameters and state of a run, and of one that goes on from the other's checkpoint."""
         model = self.model('gpt')
         self.batches(model, 32).rename(self.folder / 'data.safetensors')
-        for number, flags in enumerate((('--strategy', 'ddp'), ('--strategy', 'zero1'), ('--strategy', 'zero3'),
-                                        ('--strategy', 'megatron'), ('--stages', 2, '--strategy', 'ddp'),
-                                        ('--strategy', 'zero2', '--communicator', 'mpi'))):
+        runs = (('--strategy', 'ddp'), ('--strategy', 'zero1'), ('--strategy', 'megatron'), ('--strategy', 'zero3'), ('--stages', 2, '--strategy', 'ddp'),
+                ('--strategy', 'zero2', '--communicator', 'mpi'))
+        # In the others each rank accumulates gradients of which it updates a part at most: these stay on the device.
+        with_gradients = runs[3:]
+        for number, flags in enumerate(runs):
             with self.subTest(flags=flags):
                 kept = self.train(model, f'kept{number}', 4, *flags)
                 moved = self.train(model, f'moved{number}', 2, *flags, '--offload', 'optimizer')
                 self.assertEqual(moved[0], kept[0][:2])
                 self.assertEqual((self.folder / f'moved{number}.safetensors').read_bytes(), (self.folder / f'kept{number}.safetensors').read_bytes())
                 self.assertEqual(self.train(model, f'moved{number}', 4, *flags, '--offload', 'optimizer', '--resume'), kept)
+                if flags not in with_gradients:
+                    continue
                 self.assertEqual(self.train(model, f'gradients{number}', 4, *flags, '--offload', 'gradients'), kept)
                 self.assertEqual((self.folder / f'gradients{number}.safetensors').read_bytes(), (self.folder / f'kept{number}.safetensors').read_bytes())
         self.train(model, 'changing', 2, '--strategy', 'ddp', '--offload', 'optimizer')

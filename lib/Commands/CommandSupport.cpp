@@ -191,13 +191,17 @@ void CompileFlags::declarePlan(Flags &flags) {
             "the published schedule by which stages run, each with V chunks of the model (default 1f1b; see "
             "docs/schedules.md)",
             [this](llvm::StringRef text) { return readSchedule(text, choice.pipeline); });
-  flags.add("offload", "none|optimizer|gradients",
+  flags.add("offload", "none|optimizer|gradients|auto",
             "what the host's memory holds from step to step: the optimizer's state with the master copies of the "
-            "weights, which the host updates, or these and the accumulated gradients (default none)",
+            "weights, which the host updates, or these and the accumulated gradients; auto takes what gives the "
+            "shortest step (default none)",
             [this](llvm::StringRef text) -> std::string {
               std::optional<plan::Offload> offload = plan::parseOffload(text);
               choice.offload = offload.value_or(plan::Offload::none);
-              return offload ? "" : "--offload takes none, optimizer or gradients, not " + printable(text);
+              choice.searchesOffload = text == "auto";
+              return offload || choice.searchesOffload
+                         ? ""
+                         : "--offload takes none, optimizer, gradients or auto, not " + printable(text);
             });
   flags.addList(
       "pin", "PATTERN=VALUE",

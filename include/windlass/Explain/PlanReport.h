@@ -63,10 +63,14 @@ struct PlanReport {
   std::optional<double> peakFlops;
   /// The summary of the compilation's search; null for a named strategy.
   const SearchSummary *search = nullptr;
+  /// What the host might hold from step to step, where that was searched.
+  llvm::ArrayRef<OffloadTry> offloads;
   /// The operators as a table; empty for a mesh of one rank.
   std::string table;
 
   double getTokensPerSecond() const;
+  /// Returns which of `offloads` the plan has; at least one of them fits.
+  plan::Offload getOffload() const;
   /// Returns the share of the peak that the step's FLOPs reach; nothing where the peak or the time is not known.
   std::optional<double> getPeakShare() const;
 };

@@ -4,6 +4,7 @@
 
 #include "windlass/Cluster/Cluster.h"
 #include "windlass/Dialect/Plan/PlanFile.h"
+#include "windlass/Dialect/Plan/Transforms/Offload.h"
 #include "windlass/Dialect/Plan/Transforms/StrategyChoice.h"
 #include "windlass/Planner/CutModel.h"
 #include "windlass/Profile/Profile.h"
@@ -25,6 +26,8 @@ struct PlanChoice {
   bool searchesStages = false;
   /// What the host's memory holds from step to step.
   plan::Offload offload = plan::Offload::none;
+  /// Whether the plan with the shortest simulated step is taken among those with each of them; `offload` is then none.
+  bool searchesOffload = false;
   /// The pins, which the strategy may not change, PATTERN=VALUE (`Pins.h`).
   std::vector<std::string> pins;
   /// The configuration of the model whose sharding annotations are pins too; empty for none.

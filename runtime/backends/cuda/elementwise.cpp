@@ -59,7 +59,7 @@ status fill_now(stream &s, const detail::loop_nest<1> &nest, element_type type, 
     if (!s.is_on_host())
       return detail::map_on_device(s, fill_one, nest);
     detail::map_now(fill_one, nest, s.threads());
-    return {};
+    return status();
   });
 }
 

@@ -1,4 +1,5 @@
 #include "windlass/Dialect/Plan/Transforms/NamedStrategies.h"
+#include "windlass/Dialect/Plan/Transforms/Offload.h"
 #include "windlass/Dialect/Plan/Transforms/Passes.h"
 #include "windlass/Dialect/Plan/Transforms/Propagation.h"
 #include "windlass/Dialect/Plan/Transforms/ReshardPlan.h"
@@ -8,8 +9,6 @@
 #include "windlass/Support/Printable.h"
 #include "windlass/Support/TensorBytes.h"
 #include "windlass/Support/Words.h"
-
-#include "llvm/ADT/StringSwitch.h"
 
 #include <numeric>
 
@@ -360,7 +359,8 @@ struct ApplyStrategy : windlass::plan::impl::ApplyStrategyBase<ApplyStrategy> {
     std::optional<Offload> held = parseOffload(offload);
     if (!held)
       return module.emitError("offload takes none, optimizer or gradients");
-    keepOnHost(module, *held);
+    if (*held != Offload::none)
+      keepOnHost(module, *held);
     return applyStrategy(module, choice, bucketBytes);
   }
 
@@ -423,25 +423,6 @@ int64_t plan::getMicroBatches(ModuleOp module) {
     if (auto attribute = settings.getAs<IntegerAttr>("micro_batches"))
       return attribute.getInt();
   return 1;
-}
-
-std::optional<Offload> plan::parseOffload(StringRef name) {
-  return llvm::StringSwitch<std::optional<Offload>>(name)
-      .Case("none", Offload::none)
-      .Case("optimizer", Offload::optimizer)
-      .Case("gradients", Offload::gradients)
-      .Default(std::nullopt);
-}
-
-void plan::keepOnHost(ModuleOp module, Offload offload) {
-  auto host = MemoryKindAttr::get(module.getContext(), MemoryKind::host);
-  for (auto parameter : module.getOps<train::ParameterOp>()) {
-    if (parameter.getRole() != train::Role::weight || !parameter.getTrainable() || offload == Offload::none)
-      continue;
-    parameter->setAttr(kStateMemoryAttr, host);
-    if (offload == Offload::gradients)
-      parameter->setAttr(kGradientMemoryAttr, host);
-  }
 }
 
 MeshAttr plan::makeMesh(MLIRContext *context, int64_t replicas, int64_t batchParts, int64_t modelRanks) {

@@ -13,17 +13,6 @@
 
 namespace windlass::plan {
 
-/// What the host's memory holds from step to step, of all trained parameters: nothing; the master copies with the
-/// optimizer's state, which the host updates; or these and the accumulated gradients.
-enum class Offload { none, optimizer, gradients };
-
-/// Returns what a user calls by that name; nothing for other words.
-std::optional<Offload> parseOffload(llvm::StringRef name);
-
-/// Labels the parameters with what the host holds, whatever strategy the module is planned with. Gradients that ranks
-/// sum up after the backward pass stay on the device.
-void keepOnHost(mlir::ModuleOp module, Offload offload);
-
 /// Returns the mesh of named strategies and of the search: "data", an axis of `replicas` data-parallel replicas,
 /// "batch", of `batchParts` parts of the graph's batch, and "model", of `modelRanks`, in this order; an axis of size 1
 /// is left out.

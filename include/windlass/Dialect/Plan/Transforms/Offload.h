@@ -1,0 +1,29 @@
+// What the host's memory holds from step to step.
+#ifndef WINDLASS_DIALECT_PLAN_TRANSFORMS_OFFLOAD_H
+#define WINDLASS_DIALECT_PLAN_TRANSFORMS_OFFLOAD_H
+
+#include "mlir/IR/BuiltinOps.h"
+
+#include <optional>
+
+namespace windlass::plan {
+
+/// What the host's memory holds from step to step, of all trained parameters: nothing; the master copies with the
+/// optimizer's state, which the host updates; or these and the accumulated gradients.
+enum class Offload { none, optimizer, gradients };
+
+constexpr Offload kOffloads[] = {Offload::none, Offload::optimizer, Offload::gradients};
+
+/// Returns what a user calls by that name; nothing for other words.
+std::optional<Offload> parseOffload(llvm::StringRef name);
+
+/// Returns the name by which users call it.
+llvm::StringRef stringifyOffload(Offload offload);
+
+/// Labels the parameters with what the host holds, in place of the labels that they have, whatever strategy the module
+/// is planned with. Gradients that ranks sum up after the backward pass stay on the device.
+void keepOnHost(mlir::ModuleOp module, Offload offload);
+
+} // namespace windlass::plan
+
+#endif
