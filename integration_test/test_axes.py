@@ -104,7 +104,7 @@ class AxesTest(test_program.ProgramCase):
                 file.write_text(json.dumps(edited))
                 refused = common.windlass('emit', model, '--plan', file, '-o', self.folder / 'project')
                 self.assertEqual(refused.code, 1, refused.err)
-                self.assertRegex(refused.err, rf'{WEIGHT}.* is kept on {text.split()[-1]}, but only master copies, the optimizer.s state and gradients may be elsewhere')
+                self.assertRegex(refused.err, rf'{WEIGHT}.* is kept on {text.split()[-1]}, but only what parameters keep from step to step may be elsewhere')
 
 
 if __name__ == '__main__':

@@ -69,8 +69,14 @@ class LevelsTest(OffloadCase):
         model = self.model('gpt', layers=3)
         for strategy, ranks, positions in (('ddp', 1, 1), ('zero2', 4, 1), ('zero3', 2, 1), ('zero3*megatron=2', 4, 1), ('zero1', 2, 1), ('zero2', 2, 2)):
             with self.subTest(strategy=strategy, ranks=ranks, positions=positions):
-                setup = self.setup_of_model(model, offload='gradients', strategy=strategy, ranks=(ranks,), positions=positions)
-                self.check(setup)
+                self.check(self.setup_of_model(model, offload='gradients', strategy=strategy, ranks=(ranks,), positions=positions))
+
+    def test_weights(self):
+        """Weights of which ranks keep just what they update are copied to the device by each pass, tied and frozen ones too."""
+        model = self.model('gpt', layers=3)
+        for strategy, ranks, positions in (('ddp', 1, 1), ('zero3', 4, 1), ('megatron', 2, 1), ('zero3*megatron=2', 4, 1), ('zero2', 2, 1), ('zero3', 2, 2)):
+            with self.subTest(strategy=strategy, ranks=ranks, positions=positions):
+                self.check(self.setup_of_model(model, offload='weights', strategy=strategy, ranks=(ranks,), positions=positions))
 
 
 class PlanTest(OffloadCase):
@@ -112,6 +118,21 @@ class PlanTest(OffloadCase):
                 self.assertLess(now['arena'], was['arena'])
             self.succeed('simulate', model, '--plan', path)
 
+    def test_bytes_of_weights(self):
+        """With the weights, the device keeps what is on its way, and the host the weights in the type of the device."""
+        model = self.model('gpt', layers=6)
+        for strategy, are_moved in (('zero3', True), ('zero2', False)):
+            flags = ('--cluster', 'h200:2', '--strategy', strategy, '--precision', 'bf16')
+            held, _, _ = self.plan(model, *flags, '--offload', 'gradients')
+            moved, plan, path = self.plan(model, *flags, '--offload', 'weights')
+            was, now = held['bytes_per_device'], moved['bytes_per_device']
+            self.assertEqual({row['compute'].endswith(' on host') for row in plan['parameters'].values()}, {are_moved})
+            self.assertEqual(now['parameters'], 0 if are_moved else was['parameters'])
+            if are_moved:
+                self.assertGreaterEqual(now['host'], was['host'] + was['parameters'] // 2)
+                self.assertLess(now['arena'], was['arena'])
+            self.succeed('simulate', model, '--plan', path)
+
     def test_search(self):
         """The search knows where the state is, and its bound holds for such plans."""
         model = self.model('gpt', layers=3)
@@ -135,7 +156,8 @@ class PlanTest(OffloadCase):
         model = self.model('gpt', layers=3)
         for strategy in ('zero2', 'auto'):
             flags = ('--cluster', 'h200:2', '--precision', 'bf16', '--strategy', strategy)
-            given = {offload: self.plan(model, *flags, '--offload', offload)[0] for offload in ('none', 'optimizer', 'gradients')}
+            offloads = ('none', 'optimizer', 'gradients', 'weights')
+            given = {offload: self.plan(model, *flags, '--offload', offload)[0] for offload in offloads}
             needs = {offload: report['bytes_per_device']['arena'] + report['bytes_per_device']['reserve']['total'] for offload, report in given.items()}
             if strategy == 'zero2':
                 self.assertGreater(needs['optimizer'], needs['gradients'])
@@ -143,16 +165,16 @@ class PlanTest(OffloadCase):
                 with self.subTest(strategy=strategy, least=least):
                     taken, plan, path = self.plan(model, *flags, '--offload', 'auto', '--memory-limit', needs[least])
                     tried = {row['offload']: row['step_seconds'] for row in taken['tried_offloads']}
-                    self.assertEqual(list(tried), ['none', 'optimizer', 'gradients'])
+                    self.assertEqual(list(tried), list(offloads))
                     self.assertEqual(taken['simulated_seconds'], tried[taken['offload']])
                     self.assertEqual(min(seconds for seconds in tried.values() if seconds), tried[taken['offload']])
-                    self.assertEqual(any(row['gradient'].endswith(' on host') for row in plan['parameters'].values()), taken['offload'] == 'gradients')
+                    self.assertEqual(any(row['master'].endswith(' on host') for row in plan['parameters'].values()), taken['offload'] != 'none')
                     if strategy == 'zero2' and least == 'none':
                         self.assertEqual(tried, {offload: report['simulated_seconds'] for offload, report in given.items()})
                     if strategy == 'auto':
                         self.succeed('plan', model, '--verify', path)
             lines = self.succeed('plan', model, '--micro-batches', 4, '--clip', *flags, '--offload', 'auto').out
-            self.assertRegex(lines, r'offload +none; optimizer takes .*; gradients takes ')
+            self.assertRegex(lines, r'offload +none; optimizer takes .*; gradients takes .*; weights takes ')
         self.refuse(3, ('--offload optimizer',), 'plan', model, '--micro-batches', 4, '--clip', '--cluster', 'h200:2', '--strategy', 'ddp',
                     '--offload', 'none', '--memory-limit', needs['gradients'])
         self.refuse(3, ('too much', 'these would fit'), 'plan', model, '--micro-batches', 4, '--clip', '--cluster', 'h200:2', '--strategy', 'ddp',
@@ -174,7 +196,7 @@ class PlanTest(OffloadCase):
         _, plan, path = self.plan(model, *flags)
         self.assertEqual(plan['claims']['bound_offload'], 'gradients')
         self.assertEqual(json.loads(self.succeed('plan', model, '--verify', path, '--json').out)['bound_offload'], 'gradients')
-        for other, words in (('none', ('the certificate of mesh',)), ('disk', ('claims.bound_offload must be none, optimizer or gradients',))):
+        for other, words in (('none', ('the certificate of mesh',)), ('disk', ('claims.bound_offload must be none, optimizer, gradients or weights',))):
             path.write_text(json.dumps({**plan, 'claims': {**plan['claims'], 'bound_offload': other}}))
             outcome = common.windlass('plan', model, '--verify', path)
             self.assertNotEqual(outcome.code, 0)
@@ -184,10 +206,10 @@ class PlanTest(OffloadCase):
     def test_bad_words(self):
         model = self.model('gpt')
         _, plan, path = self.plan(model, '--cluster', 'cpu:2', '--strategy', 'ddp')
-        self.refuse(2, ('--offload takes none, optimizer, gradients or auto', "'disk'"), 'plan', model, '--cluster', 'cpu:2', '--offload', 'disk')
+        self.refuse(2, ('--offload takes none, optimizer, gradients, weights or auto', "'disk'"), 'plan', model, '--cluster', 'cpu:2', '--offload', 'disk')
         self.refuse(1, ('--offload', '--plan'), 'emit', model, '--plan', path, '--offload', 'optimizer', '-o', self.folder / 'out')
         name = next(iter(plan['parameters']))
-        for copies, words in ((('compute',), ('is kept on host', 'only master copies')),
+        for copies, words in ((('compute',), ('the weight that operators read on the host', 'its master copy', 'is on the device')),
                               (('gradient',), ('its gradient on the host', 'its master copy', 'is on the device')),
                               (('gradient', 'master'), ('only gradients that each micro-batch brings',))):
             edited = json.loads(path.read_text())
@@ -245,10 +267,9 @@ class ProgramsTest(OffloadCase):
                 self.assertEqual(moved[0], kept[0][:2])
                 self.assertEqual((self.folder / f'moved{number}.safetensors').read_bytes(), (self.folder / f'kept{number}.safetensors').read_bytes())
                 self.assertEqual(self.train(model, f'moved{number}', 4, *flags, '--offload', 'optimizer', '--resume'), kept)
-                if flags not in with_gradients:
-                    continue
-                self.assertEqual(self.train(model, f'gradients{number}', 4, *flags, '--offload', 'gradients'), kept)
-                self.assertEqual((self.folder / f'gradients{number}.safetensors').read_bytes(), (self.folder / f'kept{number}.safetensors').read_bytes())
+                for offload in ('gradients', 'weights') if flags in with_gradients else ():
+                    self.assertEqual(self.train(model, f'{offload}{number}', 4, *flags, '--offload', offload), kept)
+                    self.assertEqual((self.folder / f'{offload}{number}.safetensors').read_bytes(), (self.folder / f'kept{number}.safetensors').read_bytes())
         self.train(model, 'changing', 2, '--strategy', 'ddp', '--offload', 'optimizer')
         self.assertEqual(self.train(model, 'changing', 4, '--strategy', 'ddp', '--resume'),
                          self.train(model, 'kept', 4, '--strategy', 'ddp'))

@@ -37,10 +37,11 @@ ArenaBytes measureArena(sched::ProgramOp program) {
   for (auto resource : program.getOps<sched::ResourceOp>()) {
     int64_t bytes = getTensorBytes(resource.getTensorType());
     if (host && resource.getArena() == host.getSymName())
-      (resource.getKind() == sched::ResourceKind::state      ? memory.hostState
-       : resource.getKind() == sched::ResourceKind::master   ? memory.hostMasters
-       : resource.getKind() == sched::ResourceKind::gradient ? memory.hostGradients
-                                                             : memory.hostOther) += bytes;
+      (resource.getKind() == sched::ResourceKind::state       ? memory.hostState
+       : resource.getKind() == sched::ResourceKind::master    ? memory.hostMasters
+       : resource.getKind() == sched::ResourceKind::gradient  ? memory.hostGradients
+       : resource.getKind() == sched::ResourceKind::parameter ? memory.hostWeights
+                                                              : memory.hostOther) += bytes;
     if (resource.getArena() != arena.getSymName())
       continue;
     switch (resource.getKind()) {
@@ -303,8 +304,9 @@ static void printMemory(const PlanReport &report, llvm::raw_ostream &out) {
     out << "\nhost       " << mebibytes(memory.host) << " of the host's memory per device: master copies "
         << mebibytes(memory.hostMasters) << ", optimizer state " << mebibytes(memory.hostState)
         << (memory.hostGradients > 0 ? ", gradients " + mebibytes(memory.hostGradients) : "")
-        << ", tensors on their way "
-        << mebibytes(memory.host - memory.hostMasters - memory.hostState - memory.hostGradients - memory.hostOther);
+        << (memory.hostWeights > 0 ? ", weights " + mebibytes(memory.hostWeights) : "") << ", tensors on their way "
+        << mebibytes(memory.host - memory.hostMasters - memory.hostState - memory.hostGradients - memory.hostWeights -
+                     memory.hostOther);
   if (report.hasDroppedPrefetch)
     out << "\nprefetch   none: weights gathered before and gradients added after their blocks do not fit";
   out << "\n";

@@ -325,9 +325,9 @@ LogicalResult Compilation::applyPlan(const plan::PlanFile &plan, const PlanChoic
   if (failed(runPasses(*module, Code::plan_mismatch, verifyLayouts)) ||
       failed(makeSchedule(*module, cluster, choice.threads, Code::plan_mismatch, purpose, scheduled)))
     return failure();
-  // The search for a bound, and for plans that fit, keeps state and gradients where this plan does.
+  // The search for plans that fit keeps state, gradients and weights where this plan does.
   for (auto parameter : module->getOps<train::ParameterOp>())
-    for (StringRef name : {plan::kStateMemoryAttr, plan::kGradientMemoryAttr})
+    for (StringRef name : {plan::kStateMemoryAttr, plan::kGradientMemoryAttr, plan::kComputeMemoryAttr})
       if (Attribute memory = parameter->getAttr(name))
         unplanned->lookupSymbol<train::ParameterOp>(parameter.getSymNameAttr())->setAttr(name, memory);
   return checkMemory(*unplanned, choice);

@@ -76,13 +76,12 @@ LogicalResult windlass::failForMemory(ModuleOp unplanned, const PlanChoice &choi
   }
   if (choice.strategy != "auto")
     named.insert(choice.strategy);
-  for (auto [offload, words] : {std::pair(plan::Offload::optimizer, "--offload optimizer "),
-                                std::pair(plan::Offload::gradients, "--offload gradients ")}) {
+  for (plan::Offload offload : plan::kOffloads) {
     if (offload <= choice.offload)
       continue;
     OwningOpRef<ModuleOp> offloaded(unplanned.clone());
     plan::keepOnHost(*offloaded, offload);
-    if (auto fit = findFit(*offloaded, choice, named, words)) {
+    if (auto fit = findFit(*offloaded, choice, named, ("--offload " + plan::stringifyOffload(offload) + " ").str())) {
       options.push_back(*fit);
       break;
     }

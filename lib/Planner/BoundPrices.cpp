@@ -31,6 +31,7 @@ constexpr Chain kChains[] = {
     {"collectives",
      StepWork::lastReduction | StepWork::trailingReduction | StepWork::reductionBefore | StepWork::gather},
     {"host", uint32_t(StepWork::hostAddition)},
+    {"copies to the device", uint32_t(StepWork::fetch)},
 };
 /// The chains of the micro-batches of a pipeline.
 constexpr Chain kCutChains[] = {
@@ -39,23 +40,26 @@ constexpr Chain kCutChains[] = {
     {"collectives",
      StepWork::lastReduction | StepWork::trailingReduction | StepWork::reductionBefore | StepWork::gather},
     {"host", uint32_t(StepWork::hostAddition)},
+    {"copies to the device", uint32_t(StepWork::fetch)},
 };
 /// The chains of the update.
 constexpr Chain kUpdateChains[] = {{"update", uint32_t(StepWork::update)},
                                    {"gathers", uint32_t(StepWork::updateGather)},
                                    {"host's update", uint32_t(StepWork::hostUpdate)}};
 
-/// Returns the chains of each window. The last one of each is the host's, which plans without state there do not have.
+/// Returns the chains of each window. The last two and the last one are for the host's memory; plans that keep nothing
+/// there do not have them.
 std::array<llvm::ArrayRef<Chain>, 2> getWindows(bool isCut, bool usesHost) {
   llvm::ArrayRef<Chain> chains = isCut ? llvm::ArrayRef(kCutChains) : llvm::ArrayRef(kChains);
-  size_t unused = usesHost ? 0 : 1;
-  return {chains.drop_back(unused), llvm::ArrayRef(kUpdateChains).drop_back(unused)};
+  return {chains.drop_back(usesHost ? 0 : 2), llvm::ArrayRef(kUpdateChains).drop_back(usesHost ? 0 : 1)};
 }
 
-/// Whether the host holds some parameter's state.
-bool keepsStateOnHost(const Groups &groups) {
+/// Whether the host holds something of some parameter.
+bool keepsOnHost(const Groups &groups) {
   return llvm::any_of(groups.getParameters(), [](const ParameterGroup &group) {
-    return plan::getStateMemory(group.parameters.front()) == plan::MemoryKind::host;
+    train::ParameterOp first = group.parameters.front();
+    return plan::getStateMemory(first) == plan::MemoryKind::host ||
+           plan::getComputeMemory(first) == plan::MemoryKind::host;
   });
 }
 
@@ -71,7 +75,7 @@ StepWindows BoundPrices::makeWindows(const Groups &groups, bool overlaps, bool i
   std::vector<Window> windows;
   if (!overlaps)
     return StepWindows();
-  for (llvm::ArrayRef<Chain> chains : getWindows(isCut, keepsStateOnHost(groups))) {
+  for (llvm::ArrayRef<Chain> chains : getWindows(isCut, keepsOnHost(groups))) {
     Window &window = windows.emplace_back();
     for (const Chain &chain : chains)
       window.streams.push_back({chain.name});
@@ -83,7 +87,7 @@ BoundPrices::BoundPrices(const Groups &groups, const Labels &labels, Reshards &r
                          const std::vector<ParameterCosts> &parameterCosts, bool overlaps, bool isCut,
                          ProblemBuilder &builder)
     : groups(groups), labels(labels), reshards(reshards), least(least), parameterCosts(parameterCosts),
-      overlaps(overlaps), isCut(isCut), usesHost(keepsStateOnHost(groups)), builder(builder),
+      overlaps(overlaps), isCut(isCut), usesHost(keepsOnHost(groups)), builder(builder),
       isTrailing(groups.getParameters().size(), false) {
   // A gradient is a result of one operator, so the last maker of a parameter's is its only one.
   for (unsigned group = 0; group < groups.getOperators().size(); ++group)
@@ -169,6 +173,7 @@ void BoundPrices::addParameters(int32_t node, unsigned group) {
   add(StepWork::updateGather, &LeastParameterTimes::updateGather);
   if (!usesHost)
     return;
+  add(StepWork::fetch, &LeastParameterTimes::fetches);
   add(StepWork::hostAddition, &LeastParameterTimes::hostAdditions);
   add(StepWork::hostUpdate, &LeastParameterTimes::hostUpdate);
 }

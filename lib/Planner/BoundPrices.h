@@ -34,6 +34,8 @@ enum class StepWork : uint32_t {
   /// Additions of gradients on the host, and what it does of the update.
   hostAddition = 1 << 15,
   hostUpdate = 1 << 16,
+  /// Copies of weights from the host.
+  fetch = 1 << 17,
 };
 
 /// Lower bounds of a step as sums of work that no schedule runs at the same time. They hold for the schedules that
@@ -46,7 +48,8 @@ enum class StepWork : uint32_t {
 /// - Reductions of gradients that operators behind all blocks make begin behind the blocks.
 /// The compute stream sums up the squares of all gradients before it updates the first weight, so the update comes on
 /// top of the longest of these, and takes as long as the optimizer or the gathers of the updated weights. The host
-/// adds up gradients, one after the other, and updates weights behind all of that. CPU ranks do one thing at a time, so
+/// adds up gradients, one after the other, and updates weights behind all of that. One stream copies weights to the
+/// device. CPU ranks do one thing at a time, so
 /// all work adds up.
 ///
 /// A pipeline whose S positions share the model takes at least 1 / S of the sum over all positions of what each of them

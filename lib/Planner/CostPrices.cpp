@@ -51,6 +51,7 @@ void CostPrices::addParameters(int32_t node, unsigned group) {
     int64_t exposed = times.exposed;
     for (auto [kind, beside] : {std::pair(StreamKind::communicator, &times.collectives),
                                 {StreamKind::deviceToHost, &times.copies},
+                                {StreamKind::hostToDevice, &times.fetches},
                                 {StreamKind::host, &times.additions}})
       for (auto [window, nanoseconds] : *beside) {
         std::optional<int32_t> stream = setting.windows.find(window, kind, own.getSpan());

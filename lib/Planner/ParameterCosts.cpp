@@ -15,9 +15,9 @@ int64_t ParameterCosts::getBytes(plan::LayoutAttr layout, RankedTensorType type)
 std::map<plan::MemoryKind, int64_t> ParameterCosts::getCopyBytes(const ParameterLabel &label) const {
   plan::LayoutAttr compute = label.copies.compute, master = label.copies.master;
   std::map<plan::MemoryKind, int64_t> bytes;
-  bool isOnHost = traits.stateMemory != plan::MemoryKind::device;
-  if (!traits.isTrainable || isOnHost || compute != master || traits.computeType != traits.type)
-    bytes[compute.getMemory()] += getBytes(compute, traits.computeType);
+  plan::MemoryKind read = isFetched(label) ? plan::MemoryKind::host : plan::MemoryKind::device;
+  if (!traits.isTrainable || traits.stateMemory != read || compute != master || traits.computeType != traits.type)
+    bytes[read] += getBytes(compute, traits.computeType);
   if (!traits.isTrainable)
     return bytes;
   plan::LayoutAttr gradient = plan::dropUnreduced(label.copies.gradient);
@@ -39,8 +39,13 @@ bool ParameterCosts::addsOnHost(const ParameterLabel &label) const {
          plan::isReadAsAccumulated(gradient, label.copies.master, mesh);
 }
 
+bool ParameterCosts::isFetched(const ParameterLabel &label) const {
+  return traits.computeMemory == plan::MemoryKind::host &&
+         (!traits.isTrainable || plan::haveSameParts(label.copies.compute, label.copies.master, mesh));
+}
+
 int64_t ParameterCosts::getGatheredBytes(const ParameterLabel &label) const {
-  return label.shardsCompute() ? getBytes(label.read, traits.computeType) : 0;
+  return label.shardsCompute() || isFetched(label) ? getBytes(label.read, traits.computeType) : 0;
 }
 
 OperatorWork ParameterCosts::getUpdateWork(plan::LayoutAttr master) const {
@@ -81,12 +86,23 @@ int64_t ParameterCosts::getUpdatePicoseconds(const ParameterLabel &label) const 
     host += getPicoseconds(costs.getHostCost("", getSquaresWork(label.copies.gradient)));
   int64_t there =
               hasGradient ? 0 : getPicoseconds(costs.getCopyCost(static_cast<double>(getBytes(master, traits.type)))),
-          back = getPicoseconds(costs.getCopyCost(static_cast<double>(getBytes(master, traits.computeType))));
+          back = isFetched(label)
+                     ? 0
+                     : getPicoseconds(costs.getCopyCost(static_cast<double>(getBytes(master, traits.computeType))));
   return std::max({host, there, back});
 }
 
 ParameterTimes ParameterCosts::getTimes(const ParameterLabel &label) const {
   ParameterTimes times;
+  int64_t before = counts.accumulationSteps - 1;
+  if (isFetched(label)) {
+    int64_t copy =
+        getPicoseconds(costs.getCopyCost(static_cast<double>(getBytes(label.copies.compute, traits.computeType))));
+    int64_t forward = traits.forwardReads > 0, backward = traits.backwardReads > 0;
+    times.fetches[WindowKind::forward] = toCost(counts.accumulationSteps * forward, copy);
+    times.fetches[WindowKind::backward] = toCost(before * backward, copy);
+    times.fetches[WindowKind::lastBackward] = toCost(backward, copy);
+  }
   if (!traits.isTrainable)
     return times;
   SmallVector<StringAttr> dataAxes = mesh.getDataAxes();
@@ -99,7 +115,6 @@ ParameterTimes ParameterCosts::getTimes(const ParameterLabel &label) const {
   times.collectives[WindowKind::lastBackward] =
       label.shardsMaster() ? toCost(1, gradient)
                            : toCost(1, reshards.getReduceCost(dataAxes, gradientBytes, counts.bucketBytes));
-  int64_t before = counts.accumulationSteps - 1;
   if (label.shardsGradient())
     times.collectives[WindowKind::backward] = toCost(before, gradient);
   if (addsOnHost(label)) {
@@ -147,6 +162,12 @@ int64_t ParameterCosts::getLeastReduction(const char *kind, int64_t bytes) const
 
 LeastParameterTimes ParameterCosts::getLeastTimes(const ParameterLabel &label) const {
   LeastParameterTimes times;
+  // Several reads of one pass share a copy, and may share a gather.
+  int64_t passes = (traits.forwardReads > 0) + (traits.backwardReads > 0);
+  if (isFetched(label)) {
+    auto held = static_cast<double>(getBytes(label.copies.compute, traits.computeType));
+    times.fetches = counts.accumulationSteps * passes * (costs.getLeastCopyPicoseconds(held) / 1000);
+  }
   if (!traits.isTrainable)
     return times;
   int64_t gradientBytes = getBytes(label.read, traits.type);
@@ -158,8 +179,6 @@ LeastParameterTimes ParameterCosts::getLeastTimes(const ParameterLabel &label) c
   int64_t gather =
       costs.getLeastPicoseconds(CollectiveWork{"all_gather", plan::getGroup(mesh, mesh.getDataAxes()), weightBytes},
                                 static_cast<double>(counts.mostBytes));
-  // Several reads of one pass may share a gather.
-  int64_t passes = (traits.forwardReads > 0) + (traits.backwardReads > 0);
   if (label.shardsCompute())
     times.gathers = counts.accumulationSteps * passes * (gather / 1000);
   if (label.copies.compute != label.copies.master)

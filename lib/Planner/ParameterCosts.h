@@ -40,6 +40,8 @@ struct ParameterTraits {
   plan::MemoryKind stateMemory = plan::MemoryKind::device;
   /// Where the accumulated gradient is, if ranks accumulate it as its update reads it; else it is on the device.
   plan::MemoryKind gradientMemory = plan::MemoryKind::device;
+  /// Where what operators read of it is, if ranks keep just what they update; else it is on the device.
+  plan::MemoryKind computeMemory = plan::MemoryKind::device;
   /// The number of times that the forward and the backward pass of one micro-batch read it, each with a gather where it
   /// is sharded.
   int64_t forwardReads = 1, backwardReads = 1;
@@ -65,6 +67,8 @@ struct ParameterTimes {
   std::map<WindowKind, int64_t> collectives;
   /// The time of copies of the gradient to the host, and of their additions there, which run beside operators too.
   std::map<WindowKind, int64_t> copies, additions;
+  /// The time of copies of the weight from the host, which do so as well.
+  std::map<WindowKind, int64_t> fetches;
 };
 
 /// Lower bounds of the same, in nanoseconds of a step, whatever collectives are put together.
@@ -75,6 +79,8 @@ struct LeastParameterTimes {
   int64_t gathers = 0;
   /// The sum of the gradient's squares, and the rest of the update, on the device.
   int64_t squares = 0, update = 0;
+  /// The copies of the weight from the host.
+  int64_t fetches = 0;
   /// The additions of gradients on the host, and its part of the update.
   int64_t hostAdditions = 0, hostUpdate = 0;
   /// The gather after the update.
@@ -93,8 +99,8 @@ public:
   /// gradient, master copy with the optimizer's state. Copies of one layout and one type are one.
   std::map<plan::MemoryKind, int64_t> getCopyBytes(const ParameterLabel &label) const;
 
-  /// Returns the bytes of the whole weight that a rank gathers from a sharded compute copy to read it; 0 without
-  /// shards.
+  /// Returns the bytes of the whole weight that a rank gathers from a sharded compute copy, or copies from the host, to
+  /// read it; 0 where it reads the copy that it keeps.
   int64_t getGatheredBytes(const ParameterLabel &label) const;
 
   /// Returns the time of a step's collectives among the data-parallel ranks (Rajbhandari et al.: ZeRO, 2020, section 7)
@@ -115,6 +121,8 @@ private:
   /// Whether the gradient is accumulated on the host. Labels do not say over which axes operators leave partial sums;
   /// those over axes of the model are taken for none.
   bool addsOnHost(const ParameterLabel &label) const;
+  /// Whether each pass copies the weight from the host.
+  bool isFetched(const ParameterLabel &label) const;
   OperatorWork getAdditionWork(plan::LayoutAttr gradient) const;
   OperatorWork getSquaresWork(plan::LayoutAttr gradient) const;
   OperatorWork getUpdateWork(plan::LayoutAttr master) const;

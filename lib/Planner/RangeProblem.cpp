@@ -20,6 +20,7 @@ static ParameterTraits getTraits(const ParameterGroup &group) {
   traits.isTrainable = first.getTrainable();
   traits.stateMemory = plan::getStateMemory(first);
   traits.gradientMemory = plan::getGradientMemory(first);
+  traits.computeMemory = plan::getComputeMemory(first);
   traits.states = group.states;
   auto members = static_cast<int64_t>(group.parameters.size());
   int64_t backward = llvm::count_if(group.reads, [](train::ReadOp read) { return read->hasAttr(train::kForwardAttr); });

@@ -187,6 +187,12 @@ std::optional<Cost> CostModel::getCopyCost(double bytes) const {
   return Cost{toPicoseconds(device.launchSeconds + hostLinkLatencySeconds + bytes / hostLinkBytesPerSecond)};
 }
 
+int64_t CostModel::getLeastCopyPicoseconds(double bytes) const {
+  if (sharesHostMemory || hostLinkBytesPerSecond <= 0)
+    return 0;
+  return static_cast<int64_t>(std::clamp(bytes / hostLinkBytesPerSecond, 0.0, kMostSeconds) * 1e12);
+}
+
 double CostModel::getCopyShare(double bytes) const {
   if (sharesHostMemory || hostLinkBytesPerSecond <= 0)
     return 0;

@@ -16,8 +16,8 @@ namespace windlass {
 struct ArenaBytes {
   int64_t parameters = 0, gradients = 0, state = 0, inputs = 0, other = 0, arena = 0, largestLiveSet = 0;
   /// The bytes of the host's memory that a rank's arena takes, and those of master copies, of state, of accumulated
-  /// gradients and of hyperparameters among them.
-  int64_t host = 0, hostMasters = 0, hostState = 0, hostGradients = 0, hostOther = 0;
+  /// gradients, of weights that operators read and of hyperparameters among them.
+  int64_t host = 0, hostMasters = 0, hostState = 0, hostGradients = 0, hostWeights = 0, hostOther = 0;
 };
 
 /// The moment at which the most bytes live in the arena, and the largest groups of values that live then besides

@@ -73,6 +73,9 @@ public:
   /// link's latency, and bytes over the link's rate; where both are one memory, the cost of a copy in it. Returns
   /// nothing where the cluster does not state the link's rate.
   std::optional<Cost> getCopyCost(double bytes) const;
+  /// Returns a lower bound of the same, in picoseconds, for bytes that one copy may take with others; 0 for CPU ranks,
+  /// and where the rate of the links is unknown.
+  int64_t getLeastCopyPicoseconds(double bytes) const;
   /// Returns the cost of a command of L5 that the host runs on its own memory; CPU ranks are their own hosts. A host of
   /// GPUs gives each of its devices an equal part of its rates, and takes the longer of the times for FLOPs and for
   /// bytes. Rates are those of the cluster, or for memory that at which a profile has measured the optimizer on the

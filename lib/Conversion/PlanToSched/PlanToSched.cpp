@@ -125,6 +125,10 @@ public:
     }
   }
 
+  /// Returns the value in the host's memory for one of the old function; null where it is not there.
+  Value lookupOnHost(Value value) const { return onHost.lookupOrNull(value); }
+  void mapOnHost(Value value, Value part) { onHost.map(value, part); }
+
   Value move(Operation &op, Value value, plan::MemoryKind memory) {
     auto moved = MoveOp::create(builder, op.getLoc(), value, memory);
     copyLabels(op, moved);
@@ -214,6 +218,11 @@ private:
       copyLabels(*write, converted);
       own = converted;
     }
+    if (compute.getLayout().getMemory() == plan::MemoryKind::host) {
+      // It has the parts of the master copy.
+      store(compute, isOnHost ? own : move(*write, own, plan::MemoryKind::host));
+      return success();
+    }
     if (isOnHost)
       own = move(*write, own, plan::MemoryKind::device);
     FailureOr<Value> copy = reshardPart(*write, own, compute.getGlobalTensorType(),
@@ -248,7 +257,11 @@ public:
   LogicalResult lower(train::StashOp op) {
     if (failed(forward.provide(op.getValue(), *op)))
       return failure();
-    backward.mapping.map(op.getResult(), hand(*op, forward.mapping.lookup(op.getValue())));
+    // A weight on the host is copied to the device again.
+    if (Value part = forward.lookupOnHost(op.getValue()))
+      backward.mapOnHost(op.getResult(), hand(*op, part));
+    else
+      backward.mapping.map(op.getResult(), hand(*op, forward.mapping.lookup(op.getValue())));
     return success();
   }
 
@@ -608,7 +621,7 @@ private:
       module->removeAttr(name);
     for (auto parameter : module.getOps<train::ParameterOp>())
       for (StringRef name : {plan::kLayoutAttr, plan::kGradientLayoutAttr, plan::kMasterLayoutAttr,
-                             plan::kStateMemoryAttr, plan::kGradientMemoryAttr})
+                             plan::kStateMemoryAttr, plan::kGradientMemoryAttr, plan::kComputeMemoryAttr})
         parameter->removeAttr(name);
   }
 

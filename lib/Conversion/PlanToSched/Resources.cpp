@@ -92,15 +92,16 @@ LogicalResult Resources::declareParameters() {
     if (!compute || !master)
       return parameter.emitOpError("has no layouts");
     bool isConverted = parameter.getTrainable() && parameter.getComputeTensorType() != parameter.getTensorType();
-    plan::MemoryKind memory = plan::getStateMemory(parameter);
-    if (isConverted || memory != plan::MemoryKind::device || !plan::haveSameParts(compute, master, mesh))
+    plan::MemoryKind memory = plan::getStateMemory(parameter), read = plan::getComputeMemory(parameter);
+    bool isApart = parameter.getTrainable() && memory != read;
+    if (isConverted || isApart || !plan::haveSameParts(compute, master, mesh))
       masters[parameter.getSymName()] =
           describe(declare(parameter.getLoc(), ResourceKind::master, "master_" + parameter.getSymName(),
                            parameter.getTensorType(), master.withMemory(memory)),
                    parameter);
     parameters[parameter.getSymName()] =
         describe(declare(parameter.getLoc(), ResourceKind::parameter, "parameter_" + parameter.getSymName(),
-                         parameter.getComputeTensorType(), compute),
+                         parameter.getComputeTensorType(), compute.withMemory(read)),
                  parameter);
   }
   for (train::ParameterOp parameter : all)

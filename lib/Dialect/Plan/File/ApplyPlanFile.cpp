@@ -122,11 +122,12 @@ private:
       parameter->removeAttr(kGradientLayoutAttr);
       parameter->removeAttr(kStateMemoryAttr);
       parameter->removeAttr(kGradientMemoryAttr);
+      parameter->removeAttr(kComputeMemoryAttr);
       struct Copy {
         StringRef attribute, memory, key;
         const std::string &text;
       };
-      const Copy copies[] = {{kLayoutAttr, "", "compute", found->second.compute},
+      const Copy copies[] = {{kLayoutAttr, kComputeMemoryAttr, "compute", found->second.compute},
                              {kMasterLayoutAttr, kStateMemoryAttr, "master", found->second.master},
                              {kGradientLayoutAttr, kGradientMemoryAttr, "gradient", found->second.gradient}};
       for (const auto &[attribute, memory, key, text] : copies) {
@@ -140,7 +141,8 @@ private:
             getLayout(text, parameter.getTensorType(), "parameter " + printable(name) + " " + key.str());
         if (!layout)
           return layout.takeError();
-        if (!memory.empty() && layout->getMemory() == MemoryKind::host && parameter.getTrainable()) {
+        bool mayMove = parameter.getTrainable() || attribute == kLayoutAttr;
+        if (layout->getMemory() == MemoryKind::host && mayMove) {
           parameter->setAttr(memory, MemoryKindAttr::get(module.getContext(), MemoryKind::host));
           layout = layout->withMemory(MemoryKind::device);
         }

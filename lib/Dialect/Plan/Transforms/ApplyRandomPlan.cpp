@@ -81,7 +81,8 @@ struct ApplyRandomPlan : windlass::plan::impl::ApplyRandomPlanBase<ApplyRandomPl
     return success();
   }
 
-  /// Keeps the state of some parameters on the host, and of some of these the gradients where that is possible.
+  /// Keeps the state of some parameters on the host, and of some of these the gradients, or the weights that operators
+  /// read, where that is possible.
   void chooseMemories() {
     auto host = MemoryKindAttr::get(&getContext(), MemoryKind::host);
     for (auto parameter : getOperation().getOps<train::ParameterOp>()) {
@@ -91,6 +92,8 @@ struct ApplyRandomPlan : windlass::plan::impl::ApplyRandomPlanBase<ApplyRandomPl
       auto layoutOf = [&](StringRef name) { return parameter->getAttrOfType<LayoutAttr>(name); };
       if (random.oneIn(2) && isReadAsAccumulated(layoutOf(kGradientLayoutAttr), layoutOf(kMasterLayoutAttr), mesh))
         parameter->setAttr(kGradientMemoryAttr, host);
+      if (random.oneIn(2) && haveSameParts(layoutOf(kLayoutAttr), layoutOf(kMasterLayoutAttr), mesh))
+        parameter->setAttr(kComputeMemoryAttr, host);
     }
   }
 

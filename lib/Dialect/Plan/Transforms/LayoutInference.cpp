@@ -49,11 +49,15 @@ MemoryKind plan::getStateMemory(train::ParameterOp weight) { return getMemory(we
 
 MemoryKind plan::getGradientMemory(train::ParameterOp weight) { return getMemory(weight, kGradientMemoryAttr); }
 
+MemoryKind plan::getComputeMemory(train::ParameterOp weight) { return getMemory(weight, kComputeMemoryAttr); }
+
 LayoutAttr plan::getCopyLayout(train::ParameterOp parameter, StringRef attribute) {
   auto layout = parameter->getAttrOfType<LayoutAttr>(attribute);
-  if (!layout || attribute == kLayoutAttr)
+  if (!layout)
     return layout;
-  return layout.withMemory(attribute == kMasterLayoutAttr ? getStateMemory(parameter) : getGradientMemory(parameter));
+  return layout.withMemory(attribute == kLayoutAttr         ? getComputeMemory(parameter)
+                           : attribute == kMasterLayoutAttr ? getStateMemory(parameter)
+                                                            : getGradientMemory(parameter));
 }
 
 bool plan::isReadAsAccumulated(LayoutAttr gradient, LayoutAttr master, MeshAttr mesh) {

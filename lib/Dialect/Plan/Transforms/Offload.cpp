@@ -22,6 +22,8 @@ StringRef plan::stringifyOffload(Offload offload) {
     return "optimizer";
   case Offload::gradients:
     return "gradients";
+  case Offload::weights:
+    return "weights";
   }
   llvm_unreachable("unknown offload");
 }
@@ -29,13 +31,14 @@ StringRef plan::stringifyOffload(Offload offload) {
 void plan::keepOnHost(ModuleOp module, Offload offload) {
   auto host = MemoryKindAttr::get(module.getContext(), MemoryKind::host);
   for (auto parameter : module.getOps<train::ParameterOp>()) {
-    if (parameter.getRole() != train::Role::weight || !parameter.getTrainable())
+    if (parameter.getRole() != train::Role::weight)
       continue;
-    parameter->removeAttr(kStateMemoryAttr);
-    parameter->removeAttr(kGradientMemoryAttr);
-    if (offload != Offload::none)
-      parameter->setAttr(kStateMemoryAttr, host);
-    if (offload == Offload::gradients)
-      parameter->setAttr(kGradientMemoryAttr, host);
+    for (auto [attribute, least, isOfTraining] : {std::tuple(kStateMemoryAttr, Offload::optimizer, true),
+                                                  {kGradientMemoryAttr, Offload::gradients, true},
+                                                  {kComputeMemoryAttr, Offload::weights, false}}) {
+      parameter->removeAttr(attribute);
+      if (offload >= least && (parameter.getTrainable() || !isOfTraining))
+        parameter->setAttr(attribute, host);
+    }
   }
 }

@@ -31,8 +31,8 @@ LogicalResult verifyLayout(Emit emit, LayoutAttr layout, Type type, MeshAttr mes
     return failure();
   if (layout.getMemory() != MemoryKind::device)
     return emit() << "is kept on " << stringifyMemoryKind(layout.getMemory())
-                  << ", but only master copies, the optimizer's state and gradients may be elsewhere than on the "
-                     "device, in the host's memory (--offload gradients)";
+                  << ", but only what parameters keep from step to step may be elsewhere than on the device, in the "
+                     "host's memory (--offload)";
   llvm::SmallSet<StringRef, 4> used;
   auto use = [&](StringAttr axis) -> LogicalResult {
     if (mesh.indexOf(axis.getValue()) < 0)
@@ -119,6 +119,15 @@ struct VerifyLayouts : windlass::plan::impl::VerifyLayoutsBase<VerifyLayouts> {
     }
     auto gradient = parameter->getAttrOfType<LayoutAttr>(kGradientLayoutAttr),
          master = parameter->getAttrOfType<LayoutAttr>(kMasterLayoutAttr);
+    if (getComputeMemory(parameter) != MemoryKind::device && parameter.getTrainable()) {
+      if (getStateMemory(parameter) != getComputeMemory(parameter))
+        return parameter.emitOpError("keeps the weight that operators read on the host, but its master copy, of which "
+                                     "that is made, is on the device");
+      if (auto compute = parameter->getAttrOfType<LayoutAttr>(kLayoutAttr); !haveSameParts(compute, master, mesh))
+        return parameter.emitOpError("keeps the weight that operators read on the host in the layout ")
+               << compute << ", but its master copy has " << master
+               << ": only weights of which ranks keep just what they update can be there";
+    }
     if (!gradient)
       return success();
     if (getGradientMemory(parameter) != MemoryKind::device) {

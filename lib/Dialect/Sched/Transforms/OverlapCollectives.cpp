@@ -16,10 +16,12 @@ namespace windlass::sched {
 
 namespace {
 
-/// Moves gathers of weights up: each to behind the first use of the last earlier gather whose bytes, together with
-/// those of all later gathers up to this one, exceed `window`.
+/// Moves gathers of weights, and copies of weights from the host, up: each to behind the first use of the last earlier
+/// gather whose bytes, together with those of all later gathers up to this one, exceed `window`.
 void issueGathersEarly(Block &block, int64_t window) {
   SmallVector<Gather> gathers = findGathers(block);
+  llvm::append_range(gathers, findFetches(block));
+  sortByUse(gathers);
   for (size_t i = 0; i < gathers.size(); ++i) {
     Gather &gather = gathers[i];
     int64_t inFlight = gather.bytes;

@@ -32,6 +32,9 @@ MemoryKind getStateMemory(train::ParameterOp weight);
 /// Returns the memory in which a weight's accumulated gradient is.
 MemoryKind getGradientMemory(train::ParameterOp weight);
 
+/// Returns the memory in which the copy of a weight is that operators read.
+MemoryKind getComputeMemory(train::ParameterOp weight);
+
 /// Returns the layout of a parameter's copy with the memory that it is in; null where it has no such copy. `attribute`
 /// is that of the layout, such as `kMasterLayoutAttr`.
 LayoutAttr getCopyLayout(train::ParameterOp parameter, llvm::StringRef attribute);
