@@ -94,7 +94,7 @@ module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
 // -----
 
 module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
-  // expected-error @below {{argument 0 is kept on disk, but only master copies}}
+  // expected-error @below {{argument 0 is kept on disk, but only what parameters keep from step to step}}
   func.func @evaluate(%x: tensor<4xf32> {plan.layout = #plan.layout<[<[<4>]>] memory = disk>}) {
     return
   }
