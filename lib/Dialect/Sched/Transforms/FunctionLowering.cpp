@@ -500,6 +500,9 @@ void FunctionLowering::pushWait(int64_t event, Location loc, Attribute repeat) {
   });
   commands.push_back(std::move(wait));
   lastComputed = commands.size();
+  // Other streams that use it do not wait for the event any more, but for this wait.
+  for (unsigned storage : commands.back().keepsAlive)
+    touched[storage] = commands.size();
 }
 
 void FunctionLowering::waitFor(const Command &command) {

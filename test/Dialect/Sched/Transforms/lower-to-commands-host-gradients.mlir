@@ -1,4 +1,4 @@
-// RUN: windlass-opt %s -sched-lower-to-commands -sched-verify-commands | FileCheck %s
+// RUN: windlass-opt %s -split-input-file -sched-lower-to-commands -sched-verify-commands | FileCheck %s
 
 // Scattered gradients that the host adds up. The compute stream goes on until two of them are on their way; then what
 // the first scatter has read and written is free.
@@ -59,6 +59,43 @@ sched.program @program on <[<"data", 2>]> {
     sched.store @norm, %there : tensor<f32>
     return
   }
+  sched.schedule [#sched.action<forward>, #sched.action<backward>, #sched.action<reduce>, #sched.action<update>]
+}
+}
+
+// -----
+
+// Two gradients come by one collective. The compute stream waits for it where it uses the first, and from then on the
+// copy of the second to the host must be ordered behind that wait.
+module {
+sched.program @program on <[<"data", 2>]> {
+  sched.resource gradient @a : tensor<2x8xf32> of tensor<2x8xf32> <[<[<2>]>, <[<8>]>]>
+  sched.resource gradient @b : tensor<2x8xf32> of tensor<2x8xf32> <[<[<2>]>, <[<8>]>] memory = host>
+  sched.resource gradient @c : tensor<1x8xf32> of tensor<1x8xf32> <[<[<1>]>, <[<8>]>] memory = host>
+  func.func @forward() -> tensor<1x8xf32> attributes {sched.step = #sched.step<forward, chunk 0>} {
+    %y = train.constant dense<2.0> : tensor<1x8xf32>
+    return %y : tensor<1x8xf32>
+  }
+  // CHECK-LABEL: func.func @backward
+  // CHECK: sched.launch_collective {{ *}}all_gather
+  // CHECK: sched.record [[GATHERED:[0-9]+]] on @over_data
+  // CHECK: sched.wait [[GATHERED]] on @compute
+  // CHECK: sched.record [[WAITED:[0-9]+]] on @compute
+  // CHECK-NEXT: sched.wait [[WAITED]] on @d2h
+  // CHECK: sched.launch copy on @d2h
+  func.func @backward(%y: tensor<1x8xf32>) attributes {sched.step = #sched.step<backward, chunk 0>} {
+    %a0 = train.softmax %y : tensor<1x8xf32>
+    %b0 = train.softmax %a0 : tensor<1x8xf32>
+    %c = sched.move %a0 to host : tensor<1x8xf32>
+    sched.add_to @c, %c : tensor<1x8xf32>
+    %a1, %b1 = sched.all_gather %a0, %b0 dim 0 over ["data"] : tensor<1x8xf32>, tensor<1x8xf32> -> tensor<2x8xf32>, tensor<2x8xf32>
+    sched.add_to @a, %a1 : tensor<2x8xf32>
+    %b2 = sched.move %b1 to host : tensor<2x8xf32>
+    sched.add_to @b, %b2 : tensor<2x8xf32>
+    return
+  }
+  func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} { return }
+  func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} { return }
   sched.schedule [#sched.action<forward>, #sched.action<backward>, #sched.action<reduce>, #sched.action<update>]
 }
 }
