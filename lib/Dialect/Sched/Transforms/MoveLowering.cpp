@@ -17,12 +17,19 @@ void FunctionLowering::pushEvent(Command::Kind kind, unsigned stream, int64_t ev
 
 void FunctionLowering::waitForCompute(const Command &command, Operation *op) {
   size_t last = 0;
-  for (const View &view : llvm::concat<const View>(command.ins, command.outs))
-    last = std::max(last, touched.lookup(view.storage));
+  // What the host's kernels read has been copied there by this function, and that waited for the device, or by one
+  // before, for which the device has waited.
+  bool isOfHost = program.streams[command.stream].kind == StreamKind::host, hasWaited = isOfHost && hasHostBegun;
+  hasHostBegun |= isOfHost;
+  if (!hasWaited)
+    for (const View &view : llvm::concat<const View>(command.ins, command.outs))
+      last = std::max(last, touched.lookup(view.storage));
   // Packing may give a new value the place of one that the compute stream has used, or waited for, until now.
   for (const View &view : command.outs)
-    if (program.storages[view.storage].isTransient && program.storages[view.storage].memory == plan::MemoryKind::device)
+    if (program.storages[view.storage].isTransient)
       last = std::max(last, lastComputed);
+  if (hasWaited && last == 0)
+    return;
   if (!computed || computed->second < last) {
     int64_t event = program.events++;
     pushEvent(Command::Kind::Record, kComputeStream, event, op);
@@ -34,12 +41,7 @@ void FunctionLowering::waitForCompute(const Command &command, Operation *op) {
 }
 
 void FunctionLowering::pushBeside(Command command, Operation *op) {
-  // What the host's kernels read has been copied there by this function, and that waited for the device, or by one
-  // before, for which the device has waited.
-  bool isOfHost = program.streams[command.stream].kind == StreamKind::host;
-  if (!isOfHost || !hasHostBegun)
-    waitForCompute(command, op);
-  hasHostBegun |= isOfHost;
+  waitForCompute(command, op);
   llvm::SmallDenseSet<int64_t> events;
   for (const View &view : llvm::concat<const View>(command.ins, command.outs))
     if (auto it = pending.find(view.storage);

@@ -99,3 +99,48 @@ sched.program @program on <[<"data", 2>]> {
   sched.schedule [#sched.action<forward>, #sched.action<backward>, #sched.action<reduce>, #sched.action<update>]
 }
 }
+
+// -----
+
+// A sum of squares that the host makes goes to the device. The next copy to the host may have its place, so that it
+// waits for the compute stream, which has waited for the sum.
+module {
+sched.program @program on <[]> {
+  sched.resource gradient @a : tensor<2x8xf32> of tensor<2x8xf32> <[<[<2>]>, <[<8>]>] memory = host>
+  sched.resource gradient @b : tensor<2x8xf32> of tensor<2x8xf32> <[<[<2>]>, <[<8>]>]>
+  sched.resource grad_norm @norm : tensor<f32> of tensor<f32> <[]>
+  func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} { return }
+  func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} {
+    %y = train.constant dense<2.0> : tensor<2x8xf32>
+    sched.add_to @b, %y : tensor<2x8xf32>
+    %there = sched.move %y to host : tensor<2x8xf32>
+    sched.add_to @a, %there : tensor<2x8xf32>
+    return
+  }
+  func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} { return }
+  // CHECK-LABEL: func.func @update
+  // CHECK: %[[PLACE:.*]] = sched.buffer @host_arena[[[#AT:]]] : memref<f32>
+  // CHECK: sched.launch square_sum on @host ins({{.*}}) outs(%[[PLACE]])
+  // CHECK: sched.launch copy on @h2d
+  // CHECK: sched.record [[THERE:[0-9]+]] on @h2d
+  // CHECK: sched.wait [[THERE]] on @compute
+  // CHECK: sched.record [[USED:[0-9]+]] on @compute
+  // CHECK: sched.wait [[USED]] on @d2h
+  // CHECK: sched.buffer @host_arena[[[#AT]]] : memref<2x8xf32>
+  // CHECK-NEXT: sched.launch copy on @d2h
+  func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} {
+    %a = sched.load @a : tensor<2x8xf32>
+    %s = train.square_sum %a : tensor<2x8xf32> -> tensor<f32>
+    %sd = sched.move %s to device : tensor<f32>
+    %row = train.reshape %sd : tensor<f32> -> tensor<1xf32>
+    %used = train.softmax %row : tensor<1xf32>
+    %n = train.reshape %used : tensor<1xf32> -> tensor<f32>
+    sched.store @norm, %n : tensor<f32>
+    %b = sched.load @b : tensor<2x8xf32>
+    %bh = sched.move %b to host : tensor<2x8xf32>
+    sched.add_to @a, %bh : tensor<2x8xf32>
+    return
+  }
+  sched.schedule [#sched.action<forward>, #sched.action<backward>, #sched.action<reduce>, #sched.action<update>]
+}
+}
