@@ -148,6 +148,10 @@ std::vector<Case> getCases() {
                    {{"x", {2, 3, 2}}},
                    {3},
                    "%r = train.reduce sum %x dims [0, 2] : tensor<2x3x2xf64> -> tensor<3xf64>\n"});
+  cases.push_back({"train.reduce",
+                   {{"x", {2, 3, 2}}},
+                   {3},
+                   "%r = train.reduce min %x dims [0, 2] : tensor<2x3x2xf64> -> tensor<3xf64>\n"});
   cases.push_back(
       {"train.layer_norm",
        {{"x", {2, 3}}, {"s", {3}, 0.5, 2}, {"b", {3}}},

@@ -198,10 +198,7 @@ LogicalResult Legalizer::legalizeGlobalAveragePool(NodeContext &node) {
   const Entry &x = node.inputs[0];
   if (x.getRank() < 3 || !x.isFloat() || x.type.getNumElements() < 1)
     return invalid(node, "needs an image of floats");
-  Shape kept(x.getShape().take_front(2)), dims = llvm::to_vector(llvm::seq<int64_t>(2, x.getRank()));
-  kept.append(dims.size(), 1);
-  Entry result = mean(x, dims);
-  return give(node, result.isTensor() ? eval.reshape(result, kept) : result);
+  return give(node, meanKept(x, llvm::to_vector(llvm::seq<int64_t>(2, x.getRank()))));
 }
 
 LogicalResult Legalizer::legalizeGlobalMaxPool(NodeContext &node) {

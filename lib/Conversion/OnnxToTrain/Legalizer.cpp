@@ -47,13 +47,16 @@ Legalizer::Legalizer(onnx::GraphOp graph, const WeightStore *weights, const Expo
     : graph(graph), weights(weights), exported(exported), options(options), report(report), builder(builder),
       eval(builder, budgets) {
   registerElementwise();
+  registerActivations();
   registerStructural();
   registerIndexing();
   registerAttention();
   registerRandom();
   registerContractions();
+  registerEinsum();
   registerConvolutions();
   registerReductions();
+  registerNorms();
   registerLosses();
   registerConstants();
   registerShapeOnly();
