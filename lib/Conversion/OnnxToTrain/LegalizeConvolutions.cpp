@@ -162,13 +162,14 @@ LogicalResult Legalizer::legalizePool(NodeContext &node) {
     return failure();
   const Entry &x = node.inputs[0];
   auto window = node.getInts("kernel_shape");
-  if (x.getRank() < 3 || !x.isFloat() || x.type.getNumElements() < 1 || !window)
-    return invalid(node, "needs an image of floats and a kernel_shape");
+  if (!x.isFloat())
+    return unsupported("is applied to integers");
+  if (x.getRank() < 3 || x.type.getNumElements() < 1 || !window)
+    return invalid(node, "needs an image with elements and a kernel_shape");
   if (x.getRank() > 5)
     return unsupported("has more than three spatial dims");
   bool isMax = node.op.getOpType() == "MaxPool";
-  if (node.op.getNumResults() > 1 &&
-      llvm::any_of(node.op.getResult(1).getUsers(), [&](Operation *user) { return needed.contains(user); }))
+  if (leadsToLoss(node, 1))
     return unsupported("gives indices that the loss reads");
   FailureOr<WindowLists> lists = readWindows(node, x, *window, /*pools=*/true);
   if (failed(lists))

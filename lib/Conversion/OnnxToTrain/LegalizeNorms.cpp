@@ -96,6 +96,8 @@ LogicalResult Legalizer::legalizeLayerNorm(NodeContext &node) {
   FailureOr<double> epsilon = readEpsilon(node);
   if (failed(epsilon))
     return failure();
+  if (leadsToLoss(node, 1) || leadsToLoss(node, 2))
+    return giveStatistics(node, *axis, *epsilon);
   auto rowType = RankedTensorType::get(lead, x.getElementType());
   auto op = train::LayerNormOp::create(builder, eval.getLocation(), values[0].getType(), rowType, rowType, values[0],
                                        values[1], values.size() > 2 ? values[2] : Value(), llvm::APFloat(*epsilon));
@@ -108,6 +110,24 @@ LogicalResult Legalizer::legalizeLayerNorm(NodeContext &node) {
   if (node.wants(2) && failed(give(node, 2, eval.reshape(Entry::of(op.getRstd()), kept))))
     return failure();
   return success();
+}
+
+LogicalResult Legalizer::giveStatistics(NodeContext &node, int64_t axis, double epsilon) {
+  const Entry &x = node.inputs[0];
+  Shape dims = llvm::to_vector(llvm::seq<int64_t>(axis, x.getRank()));
+  Entry average, factor;
+  Entry result = inFullPrecision([&] {
+    average = meanKept(x, dims);
+    Entry centered = eval.binary(BinaryKind::sub, x, average);
+    Entry variance = meanKept(eval.binary(BinaryKind::mul, centered, centered), dims);
+    Entry sum = eval.binary(BinaryKind::add, variance, eval.scalar(epsilon, x.getElementType()));
+    factor = eval.unary(UnaryKind::reciprocal, eval.unary(UnaryKind::sqrt, sum));
+    Entry scaled = eval.binary(BinaryKind::mul, eval.binary(BinaryKind::mul, centered, factor), node.inputs[1]);
+    return node.has(2) ? eval.binary(BinaryKind::add, scaled, node.inputs[2]) : scaled;
+  });
+  if (failed(give(node, 0, result)) || failed(give(node, 1, average)))
+    return failure();
+  return give(node, 2, factor);
 }
 
 LogicalResult Legalizer::legalizeRmsNorm(NodeContext &node) {
@@ -151,7 +171,7 @@ LogicalResult Legalizer::legalizeBatchNorm(NodeContext &node) {
   if (node.getInt("spatial", 1) != 1)
     return unsupported("normalizes each element of a sample by itself (spatial=0)");
   for (unsigned i = 1; i < node.op.getNumResults(); ++i)
-    if (llvm::any_of(node.op.getResult(i).getUsers(), [&](Operation *user) { return needed.contains(user); }))
+    if (leadsToLoss(node, i))
       return unsupported("gives running statistics that the loss reads");
   // Before opset 14 a node trained where it had more outputs than one.
   bool trains = node.version() < 14 ? node.op.getNumResults() > 1 : node.getInt("training_mode", 0) != 0;

@@ -88,6 +88,11 @@ LogicalResult Legalizer::give(NodeContext &node, size_t index, Entry result) {
 
 LogicalResult Legalizer::give(NodeContext &node, Entry result) { return give(node, 0, std::move(result)); }
 
+bool Legalizer::leadsToLoss(NodeContext &node, unsigned index) {
+  return index < node.op.getNumResults() &&
+         llvm::any_of(node.op.getResult(index).getUsers(), [&](Operation *user) { return needed.contains(user); });
+}
+
 LogicalResult Legalizer::expectTensors(NodeContext &node, size_t count) {
   for (size_t i = 0; i < count; ++i)
     if (!node.input(i).isTensor())

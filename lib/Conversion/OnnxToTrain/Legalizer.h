@@ -99,6 +99,8 @@ private:
   /// Returns the integers of a known input; reports the node as unsupported when it is not known.
   mlir::FailureOr<Shape> readIntegers(NodeContext &node, size_t index, llvm::StringRef what);
   mlir::LogicalResult expectTensors(NodeContext &node, size_t count);
+  /// Whether a node on the way to the loss uses the output.
+  bool leadsToLoss(NodeContext &node, unsigned index);
   /// Fails, with an error, unless the first operand is a tensor of floats.
   mlir::LogicalResult expectFloat(NodeContext &node);
   /// Returns `axis` in [0, rank), or an error.
@@ -172,6 +174,8 @@ private:
   mlir::FailureOr<AttentionOperands> readAttentionOperands(NodeContext &node);
   /// Returns the scaled and capped scores, [batch, heads, tokens, keys].
   Entry computeScores(NodeContext &node, const AttentionOperands &operands);
+  /// Returns which keys the attributes of the node let each query see, [tokens, keys]; absent where all.
+  mlir::FailureOr<Entry> readWindow(NodeContext &node, int64_t tokens, int64_t keys);
   /// Adds -inf to the scores of keys that a query must not see, and the node's own mask.
   mlir::FailureOr<Entry> maskScores(NodeContext &node, const AttentionOperands &operands, Entry scores);
   mlir::LogicalResult legalizeRotaryEmbedding(NodeContext &node);
@@ -242,6 +246,8 @@ private:
   /// operand's type.
   mlir::LogicalResult expectVectors(NodeContext &node, size_t first, int64_t size, const llvm::Twine &complaint);
   mlir::LogicalResult legalizeLayerNorm(NodeContext &node);
+  /// Gives the results of a layer norm as primitives, because `train.layer_norm` has no gradient for its statistics.
+  mlir::LogicalResult giveStatistics(NodeContext &node, int64_t axis, double epsilon);
   mlir::LogicalResult legalizeBatchNorm(NodeContext &node);
   mlir::LogicalResult legalizeInstanceNorm(NodeContext &node);
   mlir::LogicalResult legalizeGroupNorm(NodeContext &node);

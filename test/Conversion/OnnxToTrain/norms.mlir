@@ -67,6 +67,22 @@ onnx.graph "g" inputs ["x"] outputs ["loss"] {
 
 // -----
 
+// A layer norm whose statistics lead to the loss is made of primitives, because the operator has no gradient for them.
+// CHECK-LABEL: func.func @loss
+// CHECK-NOT: train.layer_norm
+// CHECK: train.reduce sum %{{.*}} dims [1]
+// CHECK: train.reciprocal
+onnx.graph "g" inputs ["x"] outputs ["loss"] {
+^bb0(%x: tensor<2x5xf32>):
+  %w = onnx.initializer "w" from <"", 0, 20> kind "parameter" : tensor<5xf32>
+  %0:3 = onnx.node "LayerNormalization" since 17 (%x, %w) : (tensor<2x5xf32>, tensor<5xf32>) -> (!onnx.value, !onnx.value, !onnx.value)
+  %1 = onnx.node "Mul" since 14 (%0#0, %0#2) : (!onnx.value, !onnx.value) -> !onnx.value
+  %2 = onnx.node "ReduceSum" since 13 (%1) with {keepdims = 0 : i64} : (!onnx.value) -> !onnx.value
+  onnx.return %2 : !onnx.value
+}
+
+// -----
+
 onnx.graph "g" inputs ["x"] outputs ["loss"] {
 ^bb0(%x: tensor<2x6x5xf32>):
   %s = onnx.initializer "s" from <"", 0, 24> kind "parameter" : tensor<6xf32>
