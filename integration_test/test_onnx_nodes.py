@@ -1,6 +1,7 @@
 """The node cases of the onnx wheel: each is parsed or refused cleanly, and each that is supported gives the stored outputs.
 
     test_onnx_nodes.py [REGEX]    only the cases with an operator that matches as a whole
+    test_onnx_nodes.py --write    all cases; writes docs/operators.md
 
 A case runs as a training graph. Its float inputs are parameters, its other inputs constants. Its loss is the sum of products of its outputs with
 random weights, which are parameters too: their gradients are the outputs. The interpreter runs such graphs in f64, several as one. Where the
@@ -29,6 +30,7 @@ import common
 from windlass_models import safetensors_file
 
 BUILD = pathlib.Path(os.environ.get('WINDLASS_BUILD', common.ROOT / 'build'))
+PAGE = common.ROOT / 'docs' / 'operators.md'
 WORKERS = 2
 # The opsets that the importer knows.
 OPSETS = range(17, 28)
@@ -44,6 +46,11 @@ ROUNDING = {numpy.dtype(numpy.float16): 2e-3}
 SHIFT, STEP, DIRECTIONS, BOUND = 2.0 ** -7, 2.0 ** -24, 2, 1e-5
 # Attention in primitives, of which a softmax has rows of -inf. The case replaces the NaN that these give; the gradient keeps it, as in PyTorch.
 NAN_GRADIENTS = re.compile('test_attention_.*(fullymasked|nan_robustness|structural_empty|softmax_precision|local_window).*_expanded')
+# Cases of which the stored outputs come from random numbers.
+RANDOM = re.compile('test_training_dropout(_default)?(_mask)?')
+
+# Why a case is no training graph.
+NO_OPSET, NO_NUMBERS, NO_RANDOM = 'is of another opset', 'is not about tensors of numbers with elements', 'draws random numbers'
 
 
 @dataclasses.dataclass
@@ -51,9 +58,8 @@ class Report:
     """What became of a case."""
     name: str
     operators: tuple
-    # Why `windlass check` refuses the case, and the case as a training graph; empty where it does not.
+    # Why it is no training graph, or why `windlass check` refuses that; empty where it does not.
     refusal: str = ''
-    graph_refusal: str = ''
     executed: bool = False
     differentiated: bool = False
     # What is wrong with refusals, outputs and gradients.
@@ -68,8 +74,9 @@ class Graph:
     prefix: str
     nodes: list
     initializers: list
-    # The values of the float inputs and of the weights, by name.
+    # The values of the float inputs, of the integers, which may be buffers, and of the weights, by name.
     inputs: dict
+    integers: dict
     weights: dict
     # The outputs by the name of their weights, and how far an element may be from them, relative and absolute.
     wanted: dict
@@ -102,7 +109,7 @@ def check(model, folder):
         raise Crash(f'windlass check ends with {outcome.returncode} and {code}: {outcome.stderr[:600]}')
     if code == 'WL0107':
         return ', '.join(f"{each['operator']} {each['reason']}".strip() for each in found['unsupported'])
-    return code and f"{code} {re.sub('[0-9]+', 'N', found['error']['message'])}"
+    return code and code + ' ' + re.sub(r'\bc[0-9]+_', '', found['error']['message'])
 
 
 def find_opset(model):
@@ -129,14 +136,21 @@ def find_opset(model):
     return None
 
 
+def to_array(value):
+    """Returns a tensor of a case as an array; what is no tensor as it is."""
+    if isinstance(value, numpy.generic):
+        return numpy.asarray(value)
+    return numpy_helper.to_array(value) if isinstance(value, TensorProto) else value
+
+
 def make_graph(case, model, prefix):
     """Returns the case as a part of a training graph; None where an input or output is no tensor of numbers with elements."""
     names, outputs = ([each.name for each in part if each.name] for part in (model.graph.input, model.graph.output))
-    arrays, results = case.data_sets[0]
+    arrays, results = ([to_array(each) for each in part] for part in case.data_sets[0])
     if not all(isinstance(each, numpy.ndarray) and each.dtype.kind in 'fiub' and each.size > 0 for each in (*arrays, *results)):
         return None
     random = numpy.random.default_rng(zlib.crc32(case.name.encode()))
-    graph = Graph(prefix, list(model.graph.node), list(model.graph.initializer), {}, {}, {}, (case.rtol, case.atol))
+    graph = Graph(prefix, list(model.graph.node), list(model.graph.initializer), {}, {}, {}, {}, (case.rtol, case.atol))
 
     def hold(name, array):
         graph.initializers.append(numpy_helper.from_array(numpy.ascontiguousarray(array).reshape(array.shape), name))
@@ -154,6 +168,8 @@ def make_graph(case, model, prefix):
         hold(name, array)
         if array.dtype.kind == 'f':
             graph.inputs[name] = array.astype(numpy.float64)
+        elif array.dtype in (numpy.int64, numpy.int32):
+            graph.integers[name] = array
     sums = []
     for value, array in zip(outputs, results):
         name = value + '_weights'
@@ -235,16 +251,18 @@ def compare_slopes(graph, gradients, ends, direction, report):
 
 def run_batch(graphs, reports, opset, folder):
     runs = Runs(join(graphs, opset), folder)
-    inputs, weights = ({name: array for graph in graphs for name, array in getattr(graph, part).items()} for part in ('inputs', 'weights'))
-    gradients = runs.run({**inputs, **weights})
+    inputs, integers, weights = ({name: array for graph in graphs for name, array in getattr(graph, part).items()}
+                                 for part in ('inputs', 'integers', 'weights'))
+    fixed = {**integers, **weights}
+    gradients = runs.run({**inputs, **fixed})
     for graph, report in zip(graphs, reports):
         compare_outputs(graph, gradients, report)
     random = numpy.random.default_rng(0)
     near = {name: array + SHIFT * (1 + random.permutation(array.size).reshape(array.shape) / array.size) for name, array in inputs.items()}
-    gradients = runs.run({**near, **weights})
+    gradients = runs.run({**near, **fixed})
     for _ in range(DIRECTIONS):
         direction = {name: random.integers(-1, 2, array.shape) for name, array in near.items() if name in gradients}
-        ends = [runs.run({**near, **weights, **{name: near[name] + step * each for name, each in direction.items()}}) for step in (STEP, -STEP)]
+        ends = [runs.run({**near, **fixed, **{name: near[name] + step * each for name, each in direction.items()}}) for step in (STEP, -STEP)]
         for graph, report in zip(graphs, reports):
             compare_slopes(graph, gradients, ends, direction, report)
 
@@ -275,13 +293,17 @@ def examine(indices):
             if opset:
                 del model.opset_import[:]
                 model.opset_import.append(helper.make_opsetid('', opset))
-            graph = opset and make_graph(case, compose.add_prefix(model, f'c{index}_'), f'c{index}_')
+            is_random = RANDOM.fullmatch(case.name)
+            graph = opset and not is_random and make_graph(case, compose.add_prefix(model, f'c{index}_'), f'c{index}_')
+            if not graph:
+                report.refusal = NO_RANDOM if is_random else NO_NUMBERS if opset else NO_OPSET
             try:
-                report.refusal = check(model, folder)
-                report.graph_refusal = check(join([graph], opset), folder) if graph else 'no training graph'
+                check(model, folder)
+                if graph:
+                    report.refusal = check(join([graph], opset), folder)
             except (Crash, subprocess.TimeoutExpired) as error:
                 report.crashes.append(str(error))
-            if not report.crashes and not report.graph_refusal:
+            if not report.crashes and not report.refusal:
                 graphs.append((graph, report))
         if graphs:
             run_or_halve(*map(list, zip(*graphs)), CASES[indices[0]][1], folder)
@@ -304,19 +326,50 @@ def make_batches():
     return [part[at:at + BATCH] for part in by_opset.values() for at in range(0, len(part), BATCH)]
 
 
+def summarize(reports):
+    """Returns the counts of all cases as a line."""
+    def name_kind(refusal):
+        return refusal if refusal in (NO_OPSET, NO_NUMBERS, NO_RANDOM) else refusal[:6] if refusal.startswith('WL') else 'is not supported'
+    kinds = collections.Counter(name_kind(report.refusal) for report in reports if report.refusal)
+    counts = {'parsed or refused cleanly': lambda report: not report.crashes, 'executed': lambda report: report.executed,
+              'with gradients': lambda report: report.differentiated, 'failed': lambda report: report.failures or report.wrong_gradients,
+              'crashed': lambda report: report.crashes}
+    parts = [f'{sum(bool(test(report)) for report in reports)} {name}' for name, test in counts.items()]
+    parts.insert(1, f'{sum(kinds.values())} refused ({", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))})')
+    return f'{len(reports)} cases: ' + ', '.join(parts)
+
+
+def make_rows(reports):
+    """Returns the rows of a table by operator, of the cases that have one operator only."""
+    by_operator = collections.defaultdict(list)
+    for report in reports:
+        if len(report.operators) == 1:
+            by_operator[report.operators[0]].append(report)
+    rows = []
+    for operator, cases in sorted(by_operator.items()):
+        reasons = collections.Counter(re.sub(rf'^(WL[0-9]+ )?{operator} ', '', report.refusal) if report.refusal != operator else 'is not supported'
+                                      for report in cases if report.refusal)
+        why = '; '.join(f'{count} × {reason}' for reason, count in sorted(reasons.items(), key=lambda each: (-each[1], each[0])))
+        executed, differentiated = (sum(getattr(report, kind) for report in cases) for kind in ('executed', 'differentiated'))
+        rows.append(f'| `{operator}` | {len(cases)} | {executed} | {differentiated} | {why} |')
+    return rows
+
+
+def make_page(reports):
+    return '\n'.join([
+        '<!-- Made by scripts/make-operators; edit integration_test/test_onnx_nodes.py instead. -->', '', '# ONNX operators', '',
+        f'The onnx wheel {onnx.__version__} has {len(reports)} cases of nodes with stored outputs, of which {sum(report.executed for report in reports)} run as '
+        f'training graphs in the', 'interpreter, in f64. Their outputs are as stored. Where an input of floats is a parameter, its gradient is compared with differences. All',
+        'other cases are refused cleanly. Below are the cases of one operator.', '',
+        '| operator | cases | run | gradient compared | why the others do not run |', '|---|---|---|---|---|', *make_rows(reports), ''])
+
+
 class NodeTest(common.Case):
     @classmethod
     def setUpClass(cls):
         with multiprocessing.get_context('fork').Pool(WORKERS) as pool:
             cls.reports = [report for part in pool.imap_unordered(examine, make_batches()) for report in part]
-        kinds = collections.Counter(re.match('WL[0-9]+|', report.graph_refusal)[0] or 'not supported' for report in cls.reports
-                                    if report.graph_refusal not in ('', 'no training graph'))
-        print(f'{len(cls.reports)} cases: {sum(not report.crashes for report in cls.reports)} parsed or refused cleanly, '
-              f'{sum(report.graph_refusal == "no training graph" for report in cls.reports)} are no training graphs, '
-              f'{sum(kinds.values())} refused ({", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))}), '
-              f'{sum(report.executed for report in cls.reports)} executed, {sum(report.differentiated for report in cls.reports)} with gradients, '
-              f'{sum(bool(report.failures or report.wrong_gradients) for report in cls.reports)} failed, '
-              f'{sum(bool(report.crashes) for report in cls.reports)} crashed', file=sys.stderr)
+        print(summarize(cls.reports), file=sys.stderr)
 
     def expect_none(self, kind):
         wrong = [f'{report.name}: {text}' for report in self.reports for text in getattr(report, kind)]
@@ -329,12 +382,21 @@ class NodeTest(common.Case):
         self.expect_none('failures')
         self.assertTrue(any(report.executed for report in self.reports))
 
+    def test_page(self):
+        """docs/operators.md has the rows of these operators as they are."""
+        if WRITES:
+            PAGE.write_text(make_page(self.reports))
+        lines = PAGE.read_text().splitlines()
+        stale = [row for row in make_rows(self.reports) if row not in lines]
+        self.assertFalse(stale, 'scripts/make-operators writes the page anew')
+
     def test_gradients(self):
         self.expect_none('wrong_gradients')
         self.assertTrue(any(report.differentiated for report in self.reports))
 
 
 if __name__ == '__main__':
-    CASES = collect(sys.argv[1] if len(sys.argv) > 1 else '.*')
+    WRITES = '--write' in sys.argv
+    CASES = collect(sys.argv[1] if len(sys.argv) > 1 and not WRITES else '.*')
     del sys.argv[1:]
     common.main()

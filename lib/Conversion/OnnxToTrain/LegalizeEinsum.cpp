@@ -56,10 +56,9 @@ struct TermMaker {
     int64_t rank = term.value.getRank(), size = term.value.getShape()[term.find(label)];
     Shape order, shape{size * size}, starts(rank - 1, 0), steps(rank - 1, 1);
     Labels labels{label};
-    for (int64_t dim = 0; dim < rank; ++dim) {
-      if (term.labels[dim] == label && order.size() < 2)
+    for (int64_t dim = 0; dim < rank && order.size() < 2; ++dim)
+      if (term.labels[dim] == label)
         order.push_back(dim);
-    }
     for (int64_t dim = 0; dim < rank; ++dim) {
       if (llvm::is_contained(llvm::ArrayRef(order).take_front(2), dim))
         continue;
@@ -115,6 +114,8 @@ struct TermMaker {
     };
     lhs = sumOwn(lhs, rhs);
     rhs = sumOwn(rhs, lhs);
+    if (!lhs.value.isTensor() || !rhs.value.isTensor())
+      return {};
     Labels batch, free;
     Shape lhsBatch, rhsBatch, lhsSummed, rhsSummed;
     for (Label label : lhs.labels) {

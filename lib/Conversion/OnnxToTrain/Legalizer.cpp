@@ -262,6 +262,19 @@ static bool isOnlyMask(onnx::InitializerOp op) {
   });
 }
 
+/// Whether the initializer is only the scale of 1 or the bias of 0 of instance norms that PyTorch's exporters put
+/// between two reshapes for a group norm, whose own scale and bias come behind them.
+static bool isOnlyUnitOfGroupNorm(onnx::InitializerOp op, double value) {
+  return (value == 0 || value == 1) && llvm::all_of(op->getUses(), [&](OpOperand &use) {
+           auto norm = dyn_cast<onnx::NodeOp>(use.getOwner());
+           return norm && norm.getOpType() == "InstanceNormalization" &&
+                  use.getOperandNumber() == (value == 1 ? 1 : 2) && llvm::all_of(norm->getUsers(), [](Operation *user) {
+                    auto reshape = dyn_cast<onnx::NodeOp>(user);
+                    return reshape && reshape.getOpType() == "Reshape";
+                  });
+         });
+}
+
 std::string Legalizer::whyConstant(onnx::InitializerOp op, const KnownTensor &tensor) {
   llvm::StringRef name = op.getInitializerName();
   if (exported.hasSignature)
@@ -272,6 +285,8 @@ std::string Legalizer::whyConstant(onnx::InitializerOp op, const KnownTensor &te
   // This mask masks nothing; as a constant it does not hide the attention.
   if (tensor.isSplat() && isOnlyMask(op))
     return "unmarked; only added to the scores of a softmax";
+  if (tensor.isSplat() && isOnlyUnitOfGroupNorm(op, tensor.getReal(0)))
+    return "unmarked; scales or shifts nothing in a group norm";
   return tensor.getSize() == 1 && !isNamedByModule(op)
              ? "unmarked; one number that bears the name of no module that reads it"
              : "";
