@@ -68,6 +68,35 @@ class OneLayerTest(InterpreterCase):
                 model = self.small('resnet', **change)
                 self.check(self.setup_of(model, micro_batches=2, ranks=(1, 2, 4), bucket_bytes=1024))
 
+    def test_composed_operators(self):
+        """Operators that become primitives: a group norm as PyTorch's exporters write it, activations, an Einsum, and gradients of maxima."""
+        graph = onnx.parser.parse_graph('''
+            g (float[4, 6, 8] x, int64[4] labels) => (float loss)
+            <int64[3] groups = {0, 3, -1}, int64[3] shape = {4, 6, 8}, float[3] ones = {1, 1, 1}, float[3] zeros = {0, 0, 0}, int64[1] last = {2}>
+            {
+              apart = Reshape (x, groups)
+              even = InstanceNormalization (apart, ones, zeros)
+              whole = Reshape (even, shape)
+              scaled = Mul (whole, scale)
+              norm = Add (scaled, bias)
+              mixed = Einsum <equation = "nci,oi->nco"> (norm, weight)
+              mish = Mish (mixed)
+              elu = Elu (mish)
+              leaky = PRelu (elu, slope)
+              top = ReduceMax <keepdims = 0> (leaky, last)
+              sum = ReduceLogSumExp <keepdims = 0> (leaky, last)
+              logits = Add (top, sum)
+              loss = SoftmaxCrossEntropyLoss (logits, labels)
+            }''')
+        random = numpy.random.default_rng(0)
+        for name, shape in (('scale', (6, 1)), ('bias', (6, 1)), ('weight', (8, 8)), ('slope', (6, 1))):
+            graph.initializer.append(onnx.numpy_helper.from_array(random.standard_normal(shape).astype(numpy.float32), name))
+        model = self.folder / 'composed.onnx'
+        onnx.save(onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid('', 22)], ir_version=10), model)
+        found = json.loads(self.succeed('check', model, '--json').out)['parameters']
+        self.assertEqual({row['name'] for row in found if row['trains']}, {'scale', 'bias', 'weight', 'slope'})
+        self.check(equivalence.Setup(build=BUILD, input=model, work=self.folder / 'levels', micro_batches=2, ranks=(1, 2, 4), bucket_bytes=1024))
+
     def test_llama_as_operators(self):
         model = self.small('llama', tokens=8, width=16, vocabulary=32, attention='operator', mask='trilu')
         self.check(self.setup_of(model, micro_batches=2, ranks=(4,)))

@@ -114,5 +114,11 @@ class OperatorTest(common.Case):
         taken = helper.make_node('TopK', ['p0', 'p1'], ['values', 'places'])
         self.check('TopK', [ties, numpy.array([3]), floats(2, 4)], nodes=[taken, helper.make_node('GatherElements', ['p2', 'places'], ['y'], axis=1)])
 
+    def test_einsum(self):
+        for equation, *shapes in (('bij,jk,kl->bil', (2, 3, 4), (4, 5), (5, 2)), ('...ij,...jk', (2, 1, 3, 4), (5, 4, 6)), ('abc,cb->ca', (2, 3, 4), (4, 3)),
+                                  ('ij,kj->', (2, 3), (4, 3)), ('iij->j', (3, 3, 2)), ('i,j->ji', (2,), (3,)), ('b a', (2, 3)), ('...a->...', (2, 3, 4)),
+                                  ('ab,ab,ac->bc', (2, 3), (2, 3), (2, 4)), ('iji,ji->ij', (2, 3, 2), (3, 2))):
+            self.check('Einsum', [floats(*shape) for shape in shapes], equation=equation)
+
 
 common.main()

@@ -138,3 +138,28 @@ func.func @loss(%i: tensor<2x1xi64> {train.input = "i"}) -> tensor<f32> {
   %l = train.reduce sum %y dims [0, 1] : tensor<2x1xf32> -> tensor<f32> {train.id = "l"}
   return %l : tensor<f32>
 }
+
+// -----
+
+// Equal maxima share the gradient.
+
+train.parameter weight @a "a" : tensor<2x3xf32> from <packed> {trainable}
+// CHECK-LABEL: func.func @microbatch
+// CHECK: %[[A:.*]] = train.read @a : tensor<2x3xf32> {train.id = "a"}
+// CHECK: %[[MAX:.*]] = train.reduce max %[[A]] dims [1]
+// CHECK: %[[STASH:.*]] = train.stash %[[MAX]]
+// CHECK: %[[SPREAD:.*]] = train.broadcast %[[STASH]] dims [0] : tensor<2xf32> -> tensor<2x3xf32>
+// CHECK: %[[IS:.*]] = train.compare equal %{{.*}}, %[[SPREAD]] : tensor<2x3xf32> -> tensor<2x3xi1>
+// CHECK: %[[ONES:.*]] = train.cast %[[IS]] : tensor<2x3xi1> -> tensor<2x3xf32>
+// CHECK: %[[COUNT:.*]] = train.reduce sum %[[ONES]] dims [1]
+// CHECK: %[[SHARE:.*]] = train.div %{{.*}}, %[[COUNT]]
+// CHECK: %[[SHARES:.*]] = train.broadcast %[[SHARE]] dims [0]
+// CHECK: %[[ZERO:.*]] = train.constant {{.*}}dense<0.000000e+00>
+// CHECK: %[[DA:.*]] = train.select %[[IS]], %[[SHARES]], %[[ZERO]]
+// CHECK: return %{{.*}}, %[[DA]]
+func.func @loss() -> tensor<f32> {
+  %a = train.read @a : tensor<2x3xf32> {train.id = "a"}
+  %m = train.reduce max %a dims [1] : tensor<2x3xf32> -> tensor<2xf32> {train.id = "max"}
+  %l = train.reduce sum %m dims [0] : tensor<2xf32> -> tensor<f32> {train.id = "l"}
+  return %l : tensor<f32>
+}

@@ -72,6 +72,8 @@ std::vector<Case> getCases() {
                    {{"x", {2, 3}, 0.5, 2}},
                    {2, 3},
                    "%c = train.constant dense<2.5> : tensor<2x3xf64>\n%r = train.pow %x, %c : tensor<2x3xf64>\n"});
+  cases.push_back(
+      {"train.pow", {{"x", {2, 3}, 0.5, 2}, {"y", {2, 3}}}, {2, 3}, "%r = train.pow %x, %y : tensor<2x3xf64>\n"});
   cases.push_back({"train.select",
                    {{"x", {2, 3}}, {"y", {2, 3}}},
                    {2, 3},
@@ -148,6 +150,10 @@ std::vector<Case> getCases() {
                    {{"x", {2, 3, 2}}},
                    {3},
                    "%r = train.reduce sum %x dims [0, 2] : tensor<2x3x2xf64> -> tensor<3xf64>\n"});
+  cases.push_back({"train.reduce",
+                   {{"x", {2, 3, 2}}},
+                   {3},
+                   "%r = train.reduce min %x dims [0, 2] : tensor<2x3x2xf64> -> tensor<3xf64>\n"});
   cases.push_back(
       {"train.layer_norm",
        {{"x", {2, 3}}, {"s", {3}, 0.5, 2}, {"b", {3}}},

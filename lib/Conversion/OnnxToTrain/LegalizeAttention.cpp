@@ -85,36 +85,46 @@ Entry Legalizer::computeScores(NodeContext &node, const AttentionOperands &opera
   return eval.binary(BinaryKind::mul, eval.unary(UnaryKind::tanh, eval.binary(BinaryKind::div, scores, limit)), limit);
 }
 
+FailureOr<Entry> Legalizer::readWindow(NodeContext &node, int64_t tokens, int64_t keys) {
+  int64_t before = node.getInt("left_window_size", -1), behind = node.getInt("right_window_size", -1);
+  if (before < -1 || behind < -1)
+    return invalid(node, "has a window of " + llvm::Twine(std::min(before, behind)) +
+                             " keys; it must be -1, for all keys, or 0 or more");
+  bool isCausal = node.getInt("is_causal", 0) != 0;
+  if (!isCausal && before < 0 && behind < 0)
+    return Entry::absent();
+  if (!eval.mayEvaluate(tokens * keys))
+    return unsupported("is too large for its causal mask or window to be evaluated");
+  return Entry::of(makeKnown(RankedTensorType::get({tokens, keys}, builder.getI1Type()), [&](KnownStorage &out) {
+    for (int64_t i = 0; i < tokens; ++i)
+      for (int64_t j = 0; j < keys; ++j)
+        out.booleans[i * keys + j] =
+            (!isCausal || j <= i) && (before < 0 || i - j <= before) && (behind < 0 || j - i <= behind);
+  }));
+}
+
 FailureOr<Entry> Legalizer::maskScores(NodeContext &node, const AttentionOperands &operands, Entry scores) {
   llvm::ArrayRef<int64_t> query = operands.query.getShape();
   int64_t tokens = query[2], keys = operands.key.getShape()[2];
   Type element = operands.query.getElementType();
-  auto keepOnly = [&](const Entry &kept) {
-    Entry zero = eval.scalar(0, element), least = eval.scalar(-std::numeric_limits<double>::infinity(), element);
-    scores = eval.binary(BinaryKind::add, scores, eval.select(kept, zero, least));
-  };
-  if (node.getInt("is_causal", 0) != 0) {
-    if (!eval.mayEvaluate(tokens * keys))
-      return unsupported("is too large for its causal mask to be evaluated");
-    Known kept = makeKnown(RankedTensorType::get({tokens, keys}, builder.getI1Type()), [&](KnownStorage &out) {
-      for (int64_t i = 0; i < tokens; ++i)
-        for (int64_t j = 0; j < keys; ++j)
-          out.booleans[i * keys + j] = j <= i;
-    });
-    keepOnly(Entry::of(kept));
-  }
+  FailureOr<Entry> kept = readWindow(node, tokens, keys);
+  if (failed(kept))
+    return failure();
   if (node.has(3)) {
     const Entry &mask = node.inputs[3];
     Shape plane{query[0], query[1], tokens, keys};
     FailureOr<Shape> spread = mask.isTensor() ? broadcastShapes(mask.getShape(), plane) : FailureOr<Shape>(failure());
     if (failed(spread) || *spread != plane || (!mask.isBoolean() && mask.getElementType() != element))
       return invalid(node, "has a mask that does not fit its scores");
-    if (mask.isBoolean())
-      keepOnly(mask);
-    else
+    if (!mask.isBoolean())
       scores = eval.binary(BinaryKind::add, scores, mask);
+    else
+      kept = kept->isTensor() ? eval.binary(BinaryKind::bitAnd, *kept, mask) : mask;
   }
-  return scores;
+  if (kept->kind == Entry::Kind::absent)
+    return scores;
+  Entry least = eval.scalar(-std::numeric_limits<double>::infinity(), element);
+  return eval.binary(BinaryKind::add, scores, eval.select(*kept, eval.scalar(0, element), least));
 }
 
 LogicalResult Legalizer::legalizeAttention(NodeContext &node) {

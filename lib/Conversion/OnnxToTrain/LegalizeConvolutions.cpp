@@ -162,13 +162,14 @@ LogicalResult Legalizer::legalizePool(NodeContext &node) {
     return failure();
   const Entry &x = node.inputs[0];
   auto window = node.getInts("kernel_shape");
-  if (x.getRank() < 3 || !x.isFloat() || x.type.getNumElements() < 1 || !window)
-    return invalid(node, "needs an image of floats and a kernel_shape");
+  if (!x.isFloat())
+    return unsupported("is applied to integers");
+  if (x.getRank() < 3 || x.type.getNumElements() < 1 || !window)
+    return invalid(node, "needs an image with elements and a kernel_shape");
   if (x.getRank() > 5)
     return unsupported("has more than three spatial dims");
   bool isMax = node.op.getOpType() == "MaxPool";
-  if (node.op.getNumResults() > 1 &&
-      llvm::any_of(node.op.getResult(1).getUsers(), [&](Operation *user) { return needed.contains(user); }))
+  if (leadsToLoss(node, 1))
     return unsupported("gives indices that the loss reads");
   FailureOr<WindowLists> lists = readWindows(node, x, *window, /*pools=*/true);
   if (failed(lists))
@@ -198,10 +199,7 @@ LogicalResult Legalizer::legalizeGlobalAveragePool(NodeContext &node) {
   const Entry &x = node.inputs[0];
   if (x.getRank() < 3 || !x.isFloat() || x.type.getNumElements() < 1)
     return invalid(node, "needs an image of floats");
-  Shape kept(x.getShape().take_front(2)), dims = llvm::to_vector(llvm::seq<int64_t>(2, x.getRank()));
-  kept.append(dims.size(), 1);
-  Entry result = mean(x, dims);
-  return give(node, result.isTensor() ? eval.reshape(result, kept) : result);
+  return give(node, meanKept(x, llvm::to_vector(llvm::seq<int64_t>(2, x.getRank()))));
 }
 
 LogicalResult Legalizer::legalizeGlobalMaxPool(NodeContext &node) {

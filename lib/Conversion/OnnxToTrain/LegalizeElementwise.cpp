@@ -59,9 +59,7 @@ void Legalizer::registerElementwise() {
   handle("Where", &Legalizer::legalizeWhere);
   handle("Cast", &Legalizer::legalizeCast);
   handle("CastLike", &Legalizer::legalizeCast);
-  handle("Gelu", &Legalizer::legalizeGelu);
   handle("Clip", &Legalizer::legalizeClip);
-  handle("Swish", &Legalizer::legalizeSwish);
   handle("Identity", &Legalizer::legalizeIdentity);
 }
 
@@ -198,29 +196,6 @@ LogicalResult Legalizer::legalizeCast(NodeContext &node) {
   if (!type)
     return unsupported("casts to ONNX element type " + llvm::Twine(node.getInt("to", 0)));
   return give(node, eval.cast(node.inputs[0], type));
-}
-
-LogicalResult Legalizer::legalizeGelu(NodeContext &node) {
-  if (failed(expectTensors(node, 1)))
-    return failure();
-  if (!node.inputs[0].isFloat())
-    return invalid(node, "has an operand that is not float");
-  llvm::StringRef form = node.getString("approximate", "none");
-  if (form != "none" && form != "tanh")
-    return unsupported("has approximate = '" + form.take_front(40) + "'");
-  return give(node, eval.unary(form == "tanh" ? UnaryKind::gelu_tanh : UnaryKind::gelu_erf, node.inputs[0]));
-}
-
-LogicalResult Legalizer::legalizeSwish(NodeContext &node) {
-  if (failed(expectTensors(node, 1)))
-    return failure();
-  const Entry &x = node.inputs[0];
-  if (!x.isFloat())
-    return invalid(node, "has an operand that is not float");
-  Entry gate = eval.binary(BinaryKind::mul, x, eval.scalar(node.getFloat("alpha", 1), x.getElementType()));
-  if (gate.isTensor())
-    gate = eval.unary(UnaryKind::sigmoid, gate);
-  return give(node, gate.isTensor() ? eval.binary(BinaryKind::mul, x, gate) : gate);
 }
 
 LogicalResult Legalizer::legalizeClip(NodeContext &node) {

@@ -186,18 +186,13 @@ LogicalResult Legalizer::legalizeTrilu(NodeContext &node) {
 
 std::pair<Entry, Entry> Legalizer::takeGreatest(const Entry &x, const Entry &ranking, int64_t count) {
   int64_t last = x.getRank() - 1, width = x.getShape()[last];
-  Shape column(x.getShape());
-  column[last] = 1;
   Type element = x.getElementType();
   Known numbers = makeKnown(RankedTensorType::get({width}, element), [&](KnownStorage &out) {
     for (int64_t i = 0; i < width; ++i)
       out.reals[i] = double(i);
   });
   Entry places = Entry::of(numbers), zero = eval.scalar(0, element), none = eval.scalar(double(width), element);
-  auto reduceRows = [&](ReduceKind kind, const Entry &rows) {
-    Entry reduced = eval.reduce(kind, rows, {last});
-    return reduced.isTensor() ? eval.reshape(reduced, column) : reduced;
-  };
+  auto reduceRows = [&](ReduceKind kind, const Entry &rows) { return reduceKept(kind, rows, {last}); };
   // Each round takes the first of the greatest that earlier rounds have left. Values come through a select, so that
   // gradients reach the elements that were taken.
   std::vector<Entry> values, indices;

@@ -58,9 +58,14 @@ LogicalResult Legalizer::legalizeCrossEntropy(NodeContext &node) {
 LogicalResult Legalizer::legalizeNegativeLogLikelihood(NodeContext &node) {
   if (failed(expectTensors(node, 2)))
     return failure();
-  // The log softmax passed on its logits.
+  // The log softmax passed on its logits, or gave log probabilities, which as logits give the same loss.
   auto producer = node.op.getInputs()[0].getDefiningOp<onnx::NodeOp>();
   if (!producer || producer.getOpType() != "LogSoftmax")
     return unsupported("has log probabilities that no LogSoftmax gives");
+  NodeContext softmax;
+  softmax.op = producer;
+  int64_t axis = softmax.getInt("axis", -1), rank = node.inputs[0].getRank();
+  if (axis != 1 && axis + rank != 1)
+    return unsupported("has log probabilities of a LogSoftmax over another axis than the classes'");
   return emitCrossEntropy(node, node.inputs[0], node.inputs[1]);
 }

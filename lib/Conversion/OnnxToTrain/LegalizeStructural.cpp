@@ -4,6 +4,7 @@
 
 #include "llvm/ADT/STLExtras.h"
 
+#include <algorithm>
 #include <limits>
 
 using namespace mlir;
@@ -434,12 +435,22 @@ LogicalResult Legalizer::legalizeSlice(NodeContext &node) {
   return give(node, eval.slice(x, from, sizes, stride));
 }
 
+/// Returns which of `size` elements a padding by repetition puts at the place `at`, which may lie outside of them.
+static int64_t findRepeated(llvm::StringRef mode, int64_t at, int64_t size) {
+  if (mode == "edge")
+    return std::clamp<int64_t>(at, 0, size - 1);
+  int64_t period = mode == "wrap" ? size : std::max<int64_t>(2 * (size - 1), 1);
+  int64_t rest = (at % period + period) % period;
+  return mode == "wrap" || rest < size ? rest : period - rest;
+}
+
 LogicalResult Legalizer::legalizePad(NodeContext &node) {
   if (failed(expectTensors(node, 2)))
     return failure();
   const Entry &x = node.inputs[0];
-  if (node.getString("mode", "constant") != "constant")
-    return unsupported("has mode '" + node.getString("mode", "").take_front(40) + "'");
+  llvm::StringRef mode = node.getString("mode", "constant");
+  if (mode != "constant" && mode != "reflect" && mode != "edge" && mode != "wrap")
+    return invalid(node, "has the mode '" + mode.take_front(40) + "'; it must be constant, reflect, edge or wrap");
   FailureOr<Shape> pads = readIntegers(node, 1, "pads");
   if (failed(pads))
     return failure();
@@ -479,5 +490,18 @@ LogicalResult Legalizer::legalizePad(NodeContext &node) {
   if (failed(checkCount(node, shape)))
     return failure();
   Entry inner = eval.slice(x, starts, sizes, Shape(x.getRank(), 1));
-  return give(node, inner.isTensor() ? eval.pad(inner, low, high, value) : inner);
+  if (mode == "constant")
+    return give(node, eval.pad(inner, low, high, value));
+  for (int64_t axis : axes)
+    if (low[axis] + high[axis] > 0) {
+      if (sizes[axis] < 1)
+        return invalid(node, "repeats the elements of dimension " + llvm::Twine(axis) + ", which has none");
+      if (!eval.mayEvaluate(shape[axis]))
+        return unsupported("is too large for the places of its elements to be evaluated");
+      Shape places;
+      for (int64_t at = -low[axis]; at < sizes[axis] + high[axis]; ++at)
+        places.push_back(findRepeated(mode, at, sizes[axis]));
+      inner = eval.gather(inner, Entry::of(makeKnownIntegers(builder.getContext(), places)), axis);
+    }
+  return give(node, inner);
 }

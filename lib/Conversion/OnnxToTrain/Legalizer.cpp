@@ -47,13 +47,16 @@ Legalizer::Legalizer(onnx::GraphOp graph, const WeightStore *weights, const Expo
     : graph(graph), weights(weights), exported(exported), options(options), report(report), builder(builder),
       eval(builder, budgets) {
   registerElementwise();
+  registerActivations();
   registerStructural();
   registerIndexing();
   registerAttention();
   registerRandom();
   registerContractions();
+  registerEinsum();
   registerConvolutions();
   registerReductions();
+  registerNorms();
   registerLosses();
   registerConstants();
   registerShapeOnly();
@@ -84,6 +87,11 @@ LogicalResult Legalizer::give(NodeContext &node, size_t index, Entry result) {
 }
 
 LogicalResult Legalizer::give(NodeContext &node, Entry result) { return give(node, 0, std::move(result)); }
+
+bool Legalizer::leadsToLoss(NodeContext &node, unsigned index) {
+  return index < node.op.getNumResults() &&
+         llvm::any_of(node.op.getResult(index).getUsers(), [&](Operation *user) { return needed.contains(user); });
+}
 
 LogicalResult Legalizer::expectTensors(NodeContext &node, size_t count) {
   for (size_t i = 0; i < count; ++i)
@@ -254,6 +262,19 @@ static bool isOnlyMask(onnx::InitializerOp op) {
   });
 }
 
+/// Whether the initializer is only the scale of 1 or the bias of 0 of instance norms that PyTorch's exporters put
+/// between two reshapes for a group norm, whose own scale and bias come behind them.
+static bool isOnlyUnitOfGroupNorm(onnx::InitializerOp op, double value) {
+  return (value == 0 || value == 1) && llvm::all_of(op->getUses(), [&](OpOperand &use) {
+           auto norm = dyn_cast<onnx::NodeOp>(use.getOwner());
+           return norm && norm.getOpType() == "InstanceNormalization" &&
+                  use.getOperandNumber() == (value == 1 ? 1 : 2) && llvm::all_of(norm->getUsers(), [](Operation *user) {
+                    auto reshape = dyn_cast<onnx::NodeOp>(user);
+                    return reshape && reshape.getOpType() == "Reshape";
+                  });
+         });
+}
+
 std::string Legalizer::whyConstant(onnx::InitializerOp op, const KnownTensor &tensor) {
   llvm::StringRef name = op.getInitializerName();
   if (exported.hasSignature)
@@ -264,6 +285,8 @@ std::string Legalizer::whyConstant(onnx::InitializerOp op, const KnownTensor &te
   // This mask masks nothing; as a constant it does not hide the attention.
   if (tensor.isSplat() && isOnlyMask(op))
     return "unmarked; only added to the scores of a softmax";
+  if (tensor.isSplat() && isOnlyUnitOfGroupNorm(op, tensor.getReal(0)))
+    return "unmarked; scales or shifts nothing in a group norm";
   return tensor.getSize() == 1 && !isNamedByModule(op)
              ? "unmarked; one number that bears the name of no module that reads it"
              : "";

@@ -62,11 +62,14 @@ private:
   /// legalization must remove its operator from the list in ShapeOnly.cpp.
   void handle(llvm::StringRef opType, Handler handler);
   void registerElementwise();
+  void registerActivations();
   void registerStructural();
   void registerIndexing();
   void registerContractions();
+  void registerEinsum();
   void registerConvolutions();
   void registerReductions();
+  void registerNorms();
   void registerLosses();
   void registerAttention();
   void registerRandom();
@@ -96,6 +99,10 @@ private:
   /// Returns the integers of a known input; reports the node as unsupported when it is not known.
   mlir::FailureOr<Shape> readIntegers(NodeContext &node, size_t index, llvm::StringRef what);
   mlir::LogicalResult expectTensors(NodeContext &node, size_t count);
+  /// Whether a node on the way to the loss uses the output.
+  bool leadsToLoss(NodeContext &node, unsigned index);
+  /// Fails, with an error, unless the first operand is a tensor of floats.
+  mlir::LogicalResult expectFloat(NodeContext &node);
   /// Returns `axis` in [0, rank), or an error.
   mlir::FailureOr<int64_t> normalizeAxis(NodeContext &node, int64_t axis, int64_t rank);
   mlir::FailureOr<Shape> readAxes(NodeContext &node, size_t inputIndex, int64_t rank);
@@ -105,6 +112,9 @@ private:
   mlir::LogicalResult concatEntries(NodeContext &node, llvm::ArrayRef<Entry> parts, int64_t axis);
   mlir::FailureOr<std::vector<Entry>> splitEntry(NodeContext &node, const Entry &x, int64_t axis,
                                                  llvm::ArrayRef<int64_t> sizes);
+
+  /// Returns what `build` gives. The operators that it emits compute in f32 where values are narrower, as in PyTorch.
+  Entry inFullPrecision(llvm::function_ref<Entry()> build);
 
   Entry alongLast(const Entry &x, int64_t axis, llvm::function_ref<Entry(const Entry &)> apply);
 
@@ -122,10 +132,12 @@ private:
   mlir::LogicalResult legalizePow(NodeContext &node);
   mlir::LogicalResult legalizeWhere(NodeContext &node);
   mlir::LogicalResult legalizeCast(NodeContext &node);
-  mlir::LogicalResult legalizeGelu(NodeContext &node);
   mlir::LogicalResult legalizeClip(NodeContext &node);
   mlir::LogicalResult legalizeIdentity(NodeContext &node);
-  mlir::LogicalResult legalizeSwish(NodeContext &node);
+  // Activations.
+  mlir::LogicalResult legalizeGelu(NodeContext &node);
+  mlir::LogicalResult legalizePRelu(NodeContext &node);
+  mlir::LogicalResult legalizeActivation(NodeContext &node);
   // Structural.
   mlir::LogicalResult legalizeReshape(NodeContext &node);
   mlir::LogicalResult legalizeFlatten(NodeContext &node);
@@ -162,6 +174,8 @@ private:
   mlir::FailureOr<AttentionOperands> readAttentionOperands(NodeContext &node);
   /// Returns the scaled and capped scores, [batch, heads, tokens, keys].
   Entry computeScores(NodeContext &node, const AttentionOperands &operands);
+  /// Returns which keys the attributes of the node let each query see, [tokens, keys]; absent where all.
+  mlir::FailureOr<Entry> readWindow(NodeContext &node, int64_t tokens, int64_t keys);
   /// Adds -inf to the scores of keys that a query must not see, and the node's own mask.
   mlir::FailureOr<Entry> maskScores(NodeContext &node, const AttentionOperands &operands, Entry scores);
   mlir::LogicalResult legalizeRotaryEmbedding(NodeContext &node);
@@ -172,6 +186,7 @@ private:
   // Contractions.
   mlir::LogicalResult legalizeMatMul(NodeContext &node);
   mlir::LogicalResult legalizeGemm(NodeContext &node);
+  mlir::LogicalResult legalizeEinsum(NodeContext &node);
   // Convolutions and pooling.
   /// The attributes of a convolution or pooling, with `auto_pad` made explicit.
   struct WindowLists {
@@ -200,16 +215,45 @@ private:
   mlir::LogicalResult legalizePool(NodeContext &node);
   mlir::LogicalResult legalizeGlobalAveragePool(NodeContext &node);
   mlir::LogicalResult legalizeGlobalMaxPool(NodeContext &node);
-  // Reductions and normalisations.
+  // Reductions.
   mlir::LogicalResult legalizeReduce(NodeContext &node);
+  /// Returns what the reduction `name` of ONNX makes of x; `dims` vanish or have one element.
+  Entry combine(llvm::StringRef name, const Entry &x, llvm::ArrayRef<int64_t> dims);
   /// Returns the mean of a float tensor over `dims`, which the result does not have: the sum times 1 / count.
   Entry mean(const Entry &of, llvm::ArrayRef<int64_t> dims);
+  /// Returns the product over `dims`, which have one element in the result.
+  Entry reduceProduct(const Entry &of, llvm::ArrayRef<int64_t> dims);
+  // The following return a reduction over `dims` that have one element in the result.
+  Entry reduceKept(ReduceKind kind, const Entry &of, llvm::ArrayRef<int64_t> dims);
+  Entry meanKept(const Entry &of, llvm::ArrayRef<int64_t> dims);
+  Entry logSumExpKept(const Entry &of, llvm::ArrayRef<int64_t> dims);
   mlir::LogicalResult legalizeCumSum(NodeContext &node);
   mlir::LogicalResult legalizeSoftmax(NodeContext &node);
   mlir::LogicalResult legalizeLogSoftmax(NodeContext &node);
+  // Normalisations.
+  /// What a normalisation adds to the variance, and does to normalized elements. The entries broadcast to them.
+  struct Affine {
+    Entry scale, bias;
+    double epsilon;
+  };
+  /// Returns `centered` · scale / sqrt(variance + epsilon) + bias.
+  Entry applyStatistics(const Entry &centered, const Entry &variance, const Affine &affine);
+  /// Returns x normalized by its mean and biased variance over `dims`.
+  Entry normalizeOver(const Entry &x, llvm::ArrayRef<int64_t> dims, const Affine &affine);
+  /// Returns the attribute `epsilon`, or an error where it is negative or NaN.
+  mlir::FailureOr<double> readEpsilon(NodeContext &node);
+  /// Fails, with the error `complaint`, unless the operands from `first` on are vectors of `size` elements of the first
+  /// operand's type.
+  mlir::LogicalResult expectVectors(NodeContext &node, size_t first, int64_t size, const llvm::Twine &complaint);
   mlir::LogicalResult legalizeLayerNorm(NodeContext &node);
+  /// Gives the results of a layer norm as primitives, because `train.layer_norm` has no gradient for its statistics.
+  mlir::LogicalResult giveStatistics(NodeContext &node, int64_t axis, double epsilon);
   mlir::LogicalResult legalizeBatchNorm(NodeContext &node);
+  mlir::LogicalResult legalizeInstanceNorm(NodeContext &node);
+  mlir::LogicalResult legalizeGroupNorm(NodeContext &node);
+  mlir::LogicalResult legalizeMeanVarianceNorm(NodeContext &node);
   mlir::LogicalResult legalizeRmsNorm(NodeContext &node);
+  mlir::LogicalResult legalizeLpNorm(NodeContext &node);
   // Losses.
   mlir::LogicalResult legalizeCrossEntropy(NodeContext &node);
   mlir::LogicalResult legalizeNegativeLogLikelihood(NodeContext &node);

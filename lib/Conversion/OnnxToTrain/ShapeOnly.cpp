@@ -11,9 +11,7 @@ using namespace mlir;
 using namespace windlass;
 
 void Legalizer::registerShapeOnly() {
-  for (const char *name :
-       {"InstanceNormalization", "GroupNormalization", "LRN", "Elu", "Selu", "LeakyRelu", "PRelu", "HardSigmoid",
-        "HardSwish", "Mish", "Softplus", "Softsign", "Round", "ScatterElements", "ScatterND"})
+  for (const char *name : {"LRN", "Round", "ScatterElements", "ScatterND"})
     handle(name, &Legalizer::setShapeLikeFirst);
 }
 

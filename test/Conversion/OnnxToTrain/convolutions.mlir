@@ -261,7 +261,7 @@ onnx.graph "g" inputs ["x"] outputs ["loss"] {
 ^bb0(%x: tensor<2x3x8x8xf32>):
   %w = onnx.initializer "w" from <"", 0, 4> kind "parameter" : tensor<1xf32>
   %a = onnx.node "Mul" since 14 (%x, %w) : (tensor<2x3x8x8xf32>, tensor<1xf32>) -> !onnx.value
-  // expected-error @below {{AveragePool needs an image of floats and a kernel_shape}}
+  // expected-error @below {{AveragePool needs an image with elements and a kernel_shape}}
   %0 = onnx.node "AveragePool" since 12 (%a) with {strides = array<i64: 2, 2>} : (!onnx.value) -> !onnx.value
   %1 = onnx.node "ReduceSum" since 13 (%0) with {keepdims = 0 : i64} : (!onnx.value) -> !onnx.value
   onnx.return %1 : !onnx.value

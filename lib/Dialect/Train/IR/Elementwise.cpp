@@ -128,13 +128,17 @@ WINDLASS_ADJOINT(DivOp) {
 }
 
 WINDLASS_ADJOINT(PowOp) {
-  if (active[1])
-    return emitOpError() << "cannot be differentiated by its exponent, which depends on a trainable parameter; freeze "
-                            "that parameter";
-  Value dy = resultGradients[0];
+  Value dy = resultGradients[0], x = getLhs();
   Location loc = getLoc();
   if (active[0])
-    gradients[0] = MAKE(MulOp, MAKE(MulOp, dy, getRhs()), MAKE(PowOp, getLhs(), MAKE(SubOp, getRhs(), SPLAT(1))));
+    gradients[0] = MAKE(MulOp, MAKE(MulOp, dy, getRhs()), MAKE(PowOp, x, MAKE(SubOp, getRhs(), SPLAT(1))));
+  if (!active[1])
+    return success();
+  // d x^e / de = x^e log x, and 0 at 0, as in PyTorch.
+  auto mask = makeType(typeOf(x).getShape(), builder.getI1Type());
+  Value zero = SPLAT(0);
+  Value isZero = CompareOp::create(builder, loc, mask, Predicate::equal, x, zero);
+  gradients[1] = MAKE(SelectOp, isZero, zero, MAKE(MulOp, dy, MAKE(MulOp, getResult(), MAKE(LogOp, x))));
   return success();
 }
 

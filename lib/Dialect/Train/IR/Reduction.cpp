@@ -164,17 +164,25 @@ LogicalResult ReduceOp::buildAdjoint(OpBuilder &builder, ArrayRef<Value> resultG
                                      SmallVectorImpl<Value> &gradients) {
   if (!active[0])
     return success();
-  if (getKind() != ReductionKind::sum)
-    return emitOpError() << "of kind " << stringifyReductionKind(getKind())
-                         << " has no gradient, but lies between a trainable parameter and the loss";
+  gradients[0] = resultGradients[0];
+  if (getDims().empty())
+    return success();
+  Maker maker{builder, getLoc()};
+  auto type = typeOf(getInput());
   SmallVector<int64_t> kept;
-  for (int64_t dim = 0; dim < typeOf(getInput()).getRank(); ++dim)
+  for (int64_t dim = 0; dim < type.getRank(); ++dim)
     if (!llvm::is_contained(getDims(), dim))
       kept.push_back(dim);
-  gradients[0] = getDims().empty() ? resultGradients[0]
-                                   : BroadcastOp::create(builder, getLoc(), getInput().getType(), resultGradients[0],
-                                                         builder.getDenseI64ArrayAttr(kept))
-                                         .getResult();
+  auto spread = [&](Value value) { return maker.spread(value, kept, type.getShape()); };
+  if (getKind() == ReductionKind::sum) {
+    gradients[0] = spread(resultGradients[0]);
+    return success();
+  }
+  // Equal extremes share the gradient, as in PyTorch's amax.
+  Value isExtreme = maker.compare(Predicate::equal, getInput(), spread(getResult()));
+  Value count = maker.reduce(ReductionKind::sum, maker.cast(isExtreme, type.getElementType()), getDims());
+  Value share = spread(maker.make<DivOp>(resultGradients[0], count));
+  gradients[0] = maker.make<SelectOp>(isExtreme, share, maker.splat(type, 0));
   return success();
 }
 
