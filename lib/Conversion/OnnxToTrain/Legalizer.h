@@ -231,9 +231,11 @@ private:
   mlir::LogicalResult legalizeSoftmax(NodeContext &node);
   mlir::LogicalResult legalizeLogSoftmax(NodeContext &node);
   // Normalisations.
-  /// What a normalisation adds to the variance, and does to normalized elements. The entries broadcast to them.
+  /// What a normalisation adds to the variance, and does to normalized elements, to which `shape` broadcasts.
   struct Affine {
     Entry scale, bias;
+    /// The shape that scale and bias get.
+    Shape shape;
     double epsilon;
   };
   /// Returns `centered` · scale / sqrt(variance + epsilon) + bias.
