@@ -105,36 +105,28 @@ class PlanTest(OffloadCase):
             self.assertLess(now['arena'], held['arena'])
             self.assertTrue(all(row['master'].endswith(' on host') for row in plan['parameters'].values()))
 
+    def check_bytes(self, model, cluster, strategy, are_moved, offloads, kind, copy):
+        """The second of two offloads takes the copies of one kind from the device, or leaves all of them there."""
+        flags = ('--cluster', cluster, '--strategy', strategy, '--precision', 'bf16')
+        held, _, _ = self.plan(model, *flags, '--offload', offloads[0])
+        moved, plan, path = self.plan(model, *flags, '--offload', offloads[1])
+        was, now = held['bytes_per_device'], moved['bytes_per_device']
+        self.assertEqual({row[copy].endswith(' on host') for row in plan['parameters'].values()}, {are_moved})
+        self.assertEqual(now[kind], 0 if are_moved else was[kind])
+        if are_moved:
+            self.assertGreaterEqual(now['host'], was['host'] + was[kind] // 2)
+            self.assertLess(now['arena'], was['arena'])
+        self.succeed('simulate', model, '--plan', path)
+
     def test_bytes_of_gradients(self):
         """With the gradients, the device keeps a weight of each parameter, and what is on its way."""
-        model = self.model('gpt', layers=3)
         for strategy, are_moved in (('zero2', True), ('ddp', False)):
-            flags = ('--cluster', 'cpu:2', '--strategy', strategy, '--precision', 'bf16')
-            held, _, _ = self.plan(model, *flags, '--offload', 'optimizer')
-            moved, plan, path = self.plan(model, *flags, '--offload', 'gradients')
-            was, now = held['bytes_per_device'], moved['bytes_per_device']
-            are_on_host = {row['gradient'].endswith(' on host') for row in plan['parameters'].values()}
-            self.assertEqual(are_on_host, {are_moved})
-            self.assertEqual(now['gradients'], 0 if are_moved else was['gradients'])
-            if are_moved:
-                self.assertGreaterEqual(now['host'], was['host'] + was['gradients'] // 2)
-                self.assertLess(now['arena'], was['arena'])
-            self.succeed('simulate', model, '--plan', path)
+            self.check_bytes(self.model('gpt', layers=3), 'cpu:2', strategy, are_moved, ('optimizer', 'gradients'), 'gradients', 'gradient')
 
     def test_bytes_of_weights(self):
         """With the weights, the device keeps what is on its way, and the host the weights in the type of the device."""
-        model = self.model('gpt', layers=6)
         for strategy, are_moved in (('zero3', True), ('zero2', False)):
-            flags = ('--cluster', 'h200:2', '--strategy', strategy, '--precision', 'bf16')
-            held, _, _ = self.plan(model, *flags, '--offload', 'gradients')
-            moved, plan, path = self.plan(model, *flags, '--offload', 'weights')
-            was, now = held['bytes_per_device'], moved['bytes_per_device']
-            self.assertEqual({row['compute'].endswith(' on host') for row in plan['parameters'].values()}, {are_moved})
-            self.assertEqual(now['parameters'], 0 if are_moved else was['parameters'])
-            if are_moved:
-                self.assertGreaterEqual(now['host'], was['host'] + was['parameters'] // 2)
-                self.assertLess(now['arena'], was['arena'])
-            self.succeed('simulate', model, '--plan', path)
+            self.check_bytes(self.model('gpt', layers=6), 'h200:2', strategy, are_moved, ('gradients', 'weights'), 'parameters', 'compute')
 
     def test_search(self):
         """The search knows where the state is, and its bound holds for such plans."""

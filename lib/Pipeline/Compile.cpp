@@ -294,7 +294,7 @@ LogicalResult Compilation::searchPlan(const PlanChoice &choice, Purpose purpose)
     bool isFound = bool(found->planned);
     if (choice.searchesOffload)
       offloadTries.push_back({offload, isFound ? std::optional(found->summary.stepSeconds) : std::nullopt});
-    // Of several that do not fit, the last one needs least of a device.
+    // Where none fits, the last one is refused, which needs least of a device.
     if (!best.planned || (isFound && found->summary.stepSeconds < best.summary.stepSeconds)) {
       best = std::move(*found);
       best.summary.boundOffload = offload;

@@ -74,6 +74,10 @@ OperatorWork ParameterCosts::getSquaresWork(plan::LayoutAttr gradient) const {
 /// Returns the time of a cost; 0 where nothing is known about the host, for which the simulator refuses the plan.
 static int64_t getPicoseconds(const std::optional<Cost> &cost) { return cost ? cost->picoseconds : 0; }
 
+int64_t ParameterCosts::getCopyPicoseconds(plan::LayoutAttr layout, RankedTensorType type) const {
+  return getPicoseconds(costs.getCopyCost(static_cast<double>(getBytes(layout, type))));
+}
+
 int64_t ParameterCosts::getUpdatePicoseconds(const ParameterLabel &label) const {
   plan::LayoutAttr master = label.copies.master;
   OperatorWork update = getUpdateWork(master);
@@ -84,11 +88,8 @@ int64_t ParameterCosts::getUpdatePicoseconds(const ParameterLabel &label) const 
   bool hasGradient = addsOnHost(label);
   if (hasGradient)
     host += getPicoseconds(costs.getHostCost("", getSquaresWork(label.copies.gradient)));
-  int64_t there =
-              hasGradient ? 0 : getPicoseconds(costs.getCopyCost(static_cast<double>(getBytes(master, traits.type)))),
-          back = isFetched(label)
-                     ? 0
-                     : getPicoseconds(costs.getCopyCost(static_cast<double>(getBytes(master, traits.computeType))));
+  int64_t there = hasGradient ? 0 : getCopyPicoseconds(master, traits.type),
+          back = isFetched(label) ? 0 : getCopyPicoseconds(master, traits.computeType);
   return std::max({host, there, back});
 }
 
@@ -96,8 +97,7 @@ ParameterTimes ParameterCosts::getTimes(const ParameterLabel &label) const {
   ParameterTimes times;
   int64_t before = counts.accumulationSteps - 1;
   if (isFetched(label)) {
-    int64_t copy =
-        getPicoseconds(costs.getCopyCost(static_cast<double>(getBytes(label.copies.compute, traits.computeType))));
+    int64_t copy = getCopyPicoseconds(label.copies.compute, traits.computeType);
     int64_t forward = traits.forwardReads > 0, backward = traits.backwardReads > 0;
     times.fetches[WindowKind::forward] = toCost(counts.accumulationSteps * forward, copy);
     times.fetches[WindowKind::backward] = toCost(before * backward, copy);
@@ -118,8 +118,7 @@ ParameterTimes ParameterCosts::getTimes(const ParameterLabel &label) const {
   if (label.shardsGradient())
     times.collectives[WindowKind::backward] = toCost(before, gradient);
   if (addsOnHost(label)) {
-    auto held = static_cast<double>(getBytes(label.copies.gradient, traits.type));
-    int64_t copy = getPicoseconds(costs.getCopyCost(held)),
+    int64_t copy = getCopyPicoseconds(label.copies.gradient, traits.type),
             addition = getPicoseconds(costs.getHostCost("", getAdditionWork(label.copies.gradient)));
     for (auto [window, count] : {std::pair(WindowKind::backward, before), {WindowKind::lastBackward, int64_t(1)}}) {
       times.copies[window] = toCost(count, copy);

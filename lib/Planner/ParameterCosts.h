@@ -118,6 +118,8 @@ public:
 
 private:
   int64_t getBytes(plan::LayoutAttr layout, mlir::RankedTensorType type) const;
+  /// Returns the time of a copy between the host and the device; 0 where nothing is known about their link.
+  int64_t getCopyPicoseconds(plan::LayoutAttr layout, mlir::RankedTensorType type) const;
   /// Whether the gradient is accumulated on the host. Labels do not say over which axes operators leave partial sums;
   /// those over axes of the model are taken for none.
   bool addsOnHost(const ParameterLabel &label) const;

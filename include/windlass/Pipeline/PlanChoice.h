@@ -5,7 +5,6 @@
 #include "windlass/Cluster/Cluster.h"
 #include "windlass/Dialect/Plan/PlanFile.h"
 #include "windlass/Dialect/Plan/Transforms/Offload.h"
-#include "windlass/Dialect/Plan/Transforms/StrategyChoice.h"
 #include "windlass/Planner/CutModel.h"
 #include "windlass/Profile/Profile.h"
 

@@ -61,14 +61,10 @@ LogicalResult Legalizer::expectVectors(NodeContext &node, size_t first, int64_t 
 }
 
 LogicalResult Legalizer::legalizeLayerNorm(NodeContext &node) {
-  if (failed(expectTensors(node, 2)))
-    return failure();
-  const Entry &x = node.inputs[0];
-  if (!x.isFloat() || x.getRank() == 0)
-    return invalid(node, "needs a float tensor");
-  FailureOr<int64_t> axis = normalizeAxis(node, node.getInt("axis", -1), x.getRank());
+  FailureOr<int64_t> axis = readFloatAxis(node, 2);
   if (failed(axis))
     return failure();
+  const Entry &x = node.inputs[0];
   // The normalized dims become one.
   Shape lead(x.getShape().take_front(*axis)), normalized(x.getShape().drop_front(*axis)), rows(lead);
   int64_t width = 1;

@@ -38,14 +38,14 @@ bool isEvent(const Command &command) {
   return command.kind == Command::Kind::Record || command.kind == Command::Kind::Wait;
 }
 
-/// Numbers the events of one function, from 0 for each recording stream. Events that begin and end within one instance
-/// of a repeated block are numbered alike in each instance, so that instances have equal commands; the other events of
-/// a stream come after them.
+/// Numbers the events of one function, from 0 for each recording stream. A stream's first numbers go to events that
+/// begin and end within one instance of a repeated block: they are the same in each instance, so that instances have
+/// equal commands. All other events of the stream get the numbers behind these.
 class EventNumbers {
 public:
   explicit EventNumbers(std::vector<Command> &commands);
 
-  /// How many numbers each stream uses.
+  /// Returns how many numbers each stream uses.
   std::map<unsigned, int64_t> getUsed() const;
 
   /// Writes the numbers into the commands: those of a stream begin at `first`.

@@ -9,7 +9,6 @@
 #include "llvm/Support/Error.h"
 
 #include <map>
-#include <optional>
 
 namespace windlass::plan {
 
