@@ -393,17 +393,15 @@ static bool mayRunInPlace(Operation *op, unsigned index, unsigned result) {
   return row && row->mayWriteOver(getArity(op), index, result);
 }
 
-/// Whether all matrices that the command of `op` computes are added to resources, where the command can add them.
+/// Whether all matrices that the command of `op` computes are added to resources that it does not read.
 bool FunctionLowering::addsMatrices(Operation *op, const KernelRow &row) {
   return row.accumulation == Accumulation::matrices && llvm::all_of(op->getResults(), [&](OpResult result) {
            if (!row.addsTo(result.getResultNumber()))
              return true;
-           if (!result.hasOneUse() || !isa<AddToOp>(*result.user_begin()))
-             return false;
-           auto destination = findDestination(result, op);
-           return destination && llvm::none_of(op->getOperands(), [&](Value operand) {
-                    return views.lookup(operand).storage == destination->view.storage;
-                  });
+           bool isAdded = result.hasOneUse() && isa<AddToOp>(*result.user_begin());
+           auto to = isAdded ? findDestination(result, op) : std::nullopt;
+           return to && llvm::none_of(op->getOperands(),
+                                      [&](Value read) { return views.lookup(read).storage == to->view.storage; });
          });
 }
 
