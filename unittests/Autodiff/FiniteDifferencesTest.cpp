@@ -123,6 +123,17 @@ std::vector<Case> getCases() {
                    {2, 4},
                    "%r = train.matmul %x, %y batch [] x [] contract [1] x [1] : tensor<2x3xf64>, tensor<4x3xf64> -> "
                    "tensor<2x4xf64>\n"});
+  // Four experts, of which a token has three: gated, and plain with the inputs first.
+  cases.push_back({"train.experts",
+                   {{"x", {2, 4}}, {"w", {2, 3}}, {"up", {4, 6, 4}}, {"down", {4, 5, 3}}},
+                   {2, 5},
+                   "%r = train.experts %x to %ids by %w through %up, %down silu gated : (tensor<2x4xf64>, "
+                   "tensor<2x3xi64>, tensor<2x3xf64>, tensor<4x6x4xf64>, tensor<4x5x3xf64>) -> tensor<2x5xf64>\n"});
+  cases.push_back({"train.experts",
+                   {{"x", {2, 4}}, {"w", {2, 3}}, {"up", {4, 4, 3}}, {"down", {4, 3, 5}}},
+                   {2, 5},
+                   "%r = train.experts %x to %ids by %w through %up, %down gelu_erf inputs_first : (tensor<2x4xf64>, "
+                   "tensor<2x3xi64>, tensor<2x3xf64>, tensor<4x4x3xf64>, tensor<4x3x5xf64>) -> tensor<2x5xf64>\n"});
   // Two groups of two channels, one stride, dilation and pad on each side that differs from the others.
   cases.push_back({"train.convolution",
                    {{"x", {2, 4, 4, 3}}, {"w", {2, 2, 2, 2}}},
