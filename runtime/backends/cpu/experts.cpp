@@ -9,6 +9,8 @@
 #include "windlass/rt/detail/expert_plan.h"
 
 #include <string>
+#include <type_traits>
+#include <utility>
 
 namespace windlass::rt {
 
@@ -125,6 +127,22 @@ struct call {
                      });
   }
 
+  /// Calls f(activation, whether hidden values are gated), both constants.
+  template <class F> void with_functions(F f) const {
+    detail::with_activation(plan.of.activation, [&](auto activation) {
+      if (plan.of.gated)
+        f(activation, std::true_type());
+      else
+        f(activation, std::false_type());
+    });
+  }
+
+  template <expert_activation A, bool gated> void activate(const float *hidden, float *active) const {
+    WINDLASS_SIMD
+    for (std::int64_t f = 0; f < plan.width; ++f)
+      active[f] = detail::activate<A>(hidden[f]) * (gated ? hidden[plan.width + f] : 1.0f);
+  }
+
   void forward(std::int32_t threads) const {
     cpu::clear(y, threads);
     const std::int64_t most = plan.block(threads);
@@ -135,11 +153,10 @@ struct call {
       const matrix h = {hidden, count, plan.hidden, plan.hidden, 1}, a = {active, count, plan.width, plan.width, 1},
                    z = {results, count, plan.out, plan.out, 1};
       team_gemm(h, x, matrix_of(in.up, expert, true).transposed(), 0.0f, threads);
-      cpu::for_rows(threads, count, 16 * plan.width, [&](std::int64_t row) {
-        const float *from = hidden + row * plan.hidden;
-        for (std::int64_t f = 0; f < plan.width; ++f)
-          active[row * plan.width + f] =
-              detail::activate(plan.of.activation, from[f]) * (plan.of.gated ? from[plan.width + f] : 1.0f);
+      with_functions([&](auto activation, auto gated) {
+        cpu::for_rows(threads, count, 16 * plan.width, [&](std::int64_t row) {
+          activate<activation.value, gated.value>(hidden + row * plan.hidden, active + row * plan.width);
+        });
       });
       team_gemm(z, a, matrix_of(in.down, expert, false).transposed(), 0.0f, threads);
       add_back(y, z, first, in.weights, threads);
@@ -148,16 +165,18 @@ struct call {
 
   /// Replaces hidden values by their gradients and `slopes`, the gradients of activated values by weight 1, by
   /// activated values times the weight; stores the gradient of the weight.
-  void differentiate(float *hidden, float *slopes, float *active, std::int64_t number) const {
+  template <expert_activation A, bool gated>
+  void differentiate(float *hidden, const float *slopes, float *active, std::int64_t number) const {
     const float weight = element(in.weights, number, plan.chosen);
     float sum = 0;
+#pragma omp simd reduction(+ : sum)
     for (std::int64_t f = 0; f < plan.width; ++f) {
-      const float before = hidden[f], gate = plan.of.gated ? hidden[plan.width + f] : 1.0f;
-      const float after = detail::activate(plan.of.activation, before), slope = slopes[f];
+      const float before = hidden[f], gate = gated ? hidden[plan.width + f] : 1.0f;
+      const float after = detail::activate<A>(before), slope = slopes[f];
       sum += slope * (after * gate);
       active[f] = weight * (after * gate);
-      hidden[f] = detail::activate_grad(plan.of.activation, before, weight * slope * gate);
-      if (plan.of.gated)
+      hidden[f] = detail::activate_grad<A>(before, weight * slope * gate);
+      if constexpr (gated)
         hidden[plan.width + f] = weight * slope * after;
     }
     element(dweights, number, plan.chosen) = sum;
@@ -185,9 +204,11 @@ struct call {
       const matrix up = matrix_of(in.up, expert, true), down = matrix_of(in.down, expert, false);
       team_gemm(h, x, up.transposed(), 0.0f, threads);
       team_gemm(s, g, down, 0.0f, threads);
-      cpu::for_rows(threads, count, 32 * plan.width, [&](std::int64_t row) {
-        differentiate(hidden + row * plan.hidden, slopes + row * plan.width, active + row * plan.width,
-                      order()[first + row]);
+      with_functions([&](auto activation, auto gated) {
+        cpu::for_rows(threads, count, 32 * plan.width, [&](std::int64_t row) {
+          differentiate<activation.value, gated.value>(hidden + row * plan.hidden, slopes + row * plan.width,
+                                                       active + row * plan.width, order()[first + row]);
+        });
       });
       team_gemm(matrix_of(ddown, expert, false), g.transposed(), a, adds, threads);
       team_gemm(matrix_of(dup, expert, true), h.transposed(), x, adds, threads);

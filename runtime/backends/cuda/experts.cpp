@@ -304,17 +304,17 @@ __global__ void __launch_bounds__(tile_threads)
 }
 
 /// A block for each row of the window.
-__global__ void activate_rows(rows_of_experts r, const float *hidden, float *active) {
+template <expert_activation A> __global__ void activate_rows(rows_of_experts r, const float *hidden, float *active) {
   const std::int64_t width = r.plan.width;
   for (std::int64_t row = r.begin + blockIdx.x; row < r.end(); row += gridDim.x) {
     const float *from = hidden + (row - r.begin) * r.plan.hidden;
     for (std::int64_t f = threadIdx.x; f < width; f += blockDim.x)
-      active[(row - r.begin) * width + f] =
-          detail::activate(r.plan.of.activation, from[f]) * (r.plan.of.gated ? from[width + f] : 1.0f);
+      active[(row - r.begin) * width + f] = detail::activate<A>(from[f]) * (r.plan.of.gated ? from[width + f] : 1.0f);
   }
 }
 
 /// Replaces hidden values by their gradients, stores activated values times the weight, and the weight's gradient.
+template <expert_activation A>
 __global__ void differentiate_rows(rows_of_experts r, float *hidden, const float *slopes, float *active, plane weights,
                                    plane dweights) {
   const std::int64_t width = r.plan.width, chosen = r.plan.chosen;
@@ -325,10 +325,10 @@ __global__ void differentiate_rows(rows_of_experts r, float *hidden, const float
     float sum = 0;
     for (std::int64_t f = threadIdx.x; f < width; f += blockDim.x) {
       const float before = values[f], gate = r.plan.of.gated ? values[width + f] : 1.0f;
-      const float after = detail::activate(r.plan.of.activation, before), slope = slopes[at * width + f];
+      const float after = detail::activate<A>(before), slope = slopes[at * width + f];
       sum += slope * (after * gate);
       active[at * width + f] = weight * (after * gate);
-      values[f] = detail::activate_grad(r.plan.of.activation, before, weight * slope * gate);
+      values[f] = detail::activate_grad<A>(before, weight * slope * gate);
       if (r.plan.of.gated)
         values[width + f] = weight * slope * after;
     }
@@ -419,7 +419,10 @@ status experts(stream &s, const view &y, const view &x, const view &choices, con
       float *const hidden = rows, *const active = hidden + r.block * plan.hidden,
                    *const results = active + r.block * plan.width;
       WINDLASS_TRY(multiply_rows(s, r, hidden_product{x, {up, of}, hidden}));
-      WINDLASS_TRY(launch(s, blocks_for_rows(r.block), block_threads, activate_rows, r, hidden, active));
+      WINDLASS_TRY(detail::with_activation(of.activation, [&](auto a) {
+        return launch(s, blocks_for_rows(r.block), block_threads, activate_rows<decltype(a)::value>, r,
+                      static_cast<const float *>(hidden), active);
+      }));
       WINDLASS_TRY(multiply_rows(s, r, result_product{active, {down, of}, results}));
       return launch(s, blocks_for_rows(plan.tokens), block_threads, add_rows, r, plane(y), results, plan.out,
                     plane(weights), true);
@@ -449,8 +452,10 @@ status experts_grad(stream &s, const view &dx, const view &dweights, const view 
                    *const slopes = hidden + r.block * plan.hidden, *const active = slopes + r.block * plan.width;
       WINDLASS_TRY(multiply_rows(s, r, hidden_product{x, {up, of}, hidden}));
       WINDLASS_TRY(multiply_rows(s, r, slope_product{dy, {down, of}, slopes}));
-      WINDLASS_TRY(launch(s, blocks_for_rows(r.block), block_threads, differentiate_rows, r, hidden,
-                          static_cast<const float *>(slopes), active, plane(weights), plane(dweights)));
+      WINDLASS_TRY(detail::with_activation(of.activation, [&](auto a) {
+        return launch(s, blocks_for_rows(r.block), block_threads, differentiate_rows<decltype(a)::value>, r, hidden,
+                      static_cast<const float *>(slopes), active, plane(weights), plane(dweights));
+      }));
       WINDLASS_TRY(add_gradients(s, r, down_gradient{dy, active, {ddown, of}}, accumulate));
       WINDLASS_TRY(add_gradients(s, r, up_gradient{hidden, x, {dup, of}}, accumulate));
       WINDLASS_TRY(multiply_rows(s, r, input_product{hidden, {up, of}, inputs}));

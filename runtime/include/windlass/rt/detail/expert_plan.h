@@ -8,6 +8,7 @@
 #include "windlass/rt/detail/table_rows.h"
 
 #include <algorithm>
+#include <type_traits>
 
 namespace windlass::rt::detail {
 
@@ -72,32 +73,43 @@ inline bool is_plane(const view &v, std::int64_t rows, std::int64_t columns, ele
 
 // Scalar functions of an activation.
 
-template <class T> WINDLASS_FN T activate(expert_activation activation, T x) {
-  switch (activation) {
-  case expert_activation::relu:
+template <expert_activation A, class T> WINDLASS_FN T activate(T x) {
+  if constexpr (A == expert_activation::relu)
     return windlass::scalar::relu(x);
-  case expert_activation::gelu_erf:
+  else if constexpr (A == expert_activation::gelu_erf)
     return windlass::scalar::gelu_erf(x);
-  case expert_activation::gelu_tanh:
+  else if constexpr (A == expert_activation::gelu_tanh)
     return windlass::scalar::gelu_tanh(x);
-  case expert_activation::silu:
-    break;
-  }
-  return windlass::scalar::silu(x);
+  else
+    return windlass::scalar::silu(x);
 }
 
-template <class T> WINDLASS_FN T activate_grad(expert_activation activation, T x, T dy) {
+template <expert_activation A, class T> WINDLASS_FN T activate_grad(T x, T dy) {
+  if constexpr (A == expert_activation::relu)
+    return windlass::scalar::relu_grad(x, dy);
+  else if constexpr (A == expert_activation::gelu_erf)
+    return windlass::scalar::gelu_erf_grad(x, dy);
+  else if constexpr (A == expert_activation::gelu_tanh)
+    return windlass::scalar::gelu_tanh_grad(x, dy);
+  else
+    return windlass::scalar::silu_grad(x, dy);
+}
+
+template <expert_activation A> using activation_constant = std::integral_constant<expert_activation, A>;
+
+/// Calls f with the activation as a constant, so that loops over it have no branch.
+template <class F> auto with_activation(expert_activation activation, F f) {
   switch (activation) {
   case expert_activation::relu:
-    return windlass::scalar::relu_grad(x, dy);
+    return f(activation_constant<expert_activation::relu>());
   case expert_activation::gelu_erf:
-    return windlass::scalar::gelu_erf_grad(x, dy);
+    return f(activation_constant<expert_activation::gelu_erf>());
   case expert_activation::gelu_tanh:
-    return windlass::scalar::gelu_tanh_grad(x, dy);
+    return f(activation_constant<expert_activation::gelu_tanh>());
   case expert_activation::silu:
     break;
   }
-  return windlass::scalar::silu_grad(x, dy);
+  return f(activation_constant<expert_activation::silu>());
 }
 
 } // namespace windlass::rt::detail
