@@ -5,7 +5,7 @@
 include "windlass/Dialect/Train/IR/TrainBase.td"
 
 def ReduceOp : Train_InferredOp<"reduce", [Train_Differentiable]> {
-  let summary = "combines the elements along `dims`, which vanish; max and min are not differentiable";
+  let summary = "combines the elements along `dims`, which vanish; equal extremes share the gradient of max or min";
   let description = [{ Sums add up in f32 where the operand is narrower; `wide` leaves them so. }];
   let arguments = (ins Train_ReductionKindAttr:$kind, Train_Tensor:$input, DenseI64ArrayAttr:$dims, UnitAttr:$wide);
   let results = (outs Train_Tensor:$result);
