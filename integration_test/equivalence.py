@@ -20,7 +20,7 @@ TO_L1 = ('--onnx-to-train-pipeline',)
 TO_L2 = ('--train-graph-pipeline',
          '--train-functions-pipeline=average={average} micro-batches={G} optimizer={optimizer} clip={clip} precision={precision}')
 TO_CHUNKS = ('--plan-cut-model=positions={positions} schedule={schedule} chunks={chunks} cluster=cpu:{devices}',)
-TO_PLAN = ('--plan-apply-strategy=strategy={S} ranks={R} bucket-bytes={bucket} host-state={host}', '--plan-choose-segments=steps={recompute}')
+TO_PLAN = ('--plan-apply-strategy=strategy={S} ranks={R} bucket-bytes={bucket} offload={offload}', '--plan-choose-segments=steps={recompute}')
 TO_L3B = ('--plan-materialize-pipeline',)
 TO_L3 = TO_PLAN + TO_L3B
 TO_L4 = ('--plan-to-sched-pipeline',)
@@ -58,7 +58,7 @@ class Setup:
     optimizer: str = 'adamw'
     precision: str = 'f32'
     # Whether the host holds and updates the optimizer's state.
-    host_state: bool = False
+    offload: str = 'none'
     clip: bool = True
     clip_norm: float = 0.1
     steps: int = 2
@@ -87,7 +87,7 @@ class Equivalence:
     def lower(self, source, passes, name, **values):
         target = self.work / name
         values.update(G=self.setup.micro_batches, average=self.setup.average, optimizer=self.setup.optimizer, precision=self.setup.precision,
-                      bucket=self.setup.bucket_bytes, recompute=self.setup.recompute, clip=str(self.setup.clip).lower(), host=str(self.setup.host_state).lower(),
+                      bucket=self.setup.bucket_bytes, recompute=self.setup.recompute, clip=str(self.setup.clip).lower(), offload=self.setup.offload,
                       positions=self.setup.positions, schedule=self.setup.schedule, chunks=self.setup.chunks)
         # Errors are printed without the module, which would be longer than the part that is kept.
         execute(self.opt, '--mlir-print-op-on-diagnostic=false', source, *(text.format(**values) if '{' in text else text for text in passes), '-o', target)

@@ -1,5 +1,5 @@
-"""After the first step a training program calls no allocator, a save gives back what it took, resident memory stays as it is, and
-no process takes more than the plan says: its ranks' arenas and their reserve."""
+"""After the first step a training program calls no allocator, a save gives back what it took, the pages that are written to stay as
+many, those of OpenBLAS's buffers apart, and no process takes more than the plan says: its ranks' arenas and their reserve."""
 
 import collections
 import json
@@ -16,7 +16,8 @@ import onnx
 import common
 
 STEPS, EVERY = 52, 20
-Row = collections.namedtuple('Row', 'thread step calls library_calls blocks resident')
+KEPT_BY_MALLOC = 128  # KiB that may stay free at the end of its heap (M_TRIM_THRESHOLD)
+Row = collections.namedtuple('Row', 'thread step calls library_calls blocks written buffers')
 
 
 @unittest.skipIf(os.environ.get('WINDLASS_SANITIZED') == 'ON', 'sanitizers have an allocator of their own')
@@ -61,8 +62,9 @@ class MemoryTest(common.Case):
                     self.assertEqual(after.blocks, before.blocks)
             self.assertEqual(len({row.blocks for row in rows[EVERY:]}), 1, 'a save keeps memory')
             by_libraries += rows[-1].library_calls - rows[0].library_calls
-            resident = [row.resident for row in rows[1:]]
-            self.assertLessEqual(max(resident), 1.01 * min(resident), resident)
+            written = [row.written - row.buffers for row in rows[1:]]
+            self.assertGreater(min(written), 0)
+            self.assertLessEqual(max(written) - min(written), KEPT_BY_MALLOC, written)
         record = json.loads((self.folder / name / 'run.json').read_text())
         planned = record['device_memory']['arena'] + record['reserve']['total']
         peak = max(each['peak_bytes'] for each in record['processes'])

@@ -9,9 +9,12 @@ import json
 import re
 import sys
 
+import numpy
+
 import common
 import equivalence
 import test_average
+from windlass_models import safetensors_file
 
 SIZES = dict(tokens=8, width=16, vocabulary=32)
 STRATEGIES = ('ddp', 'zero1', 'zero2', 'zero3', 'megatron', 'zero1*megatron=2')
@@ -21,8 +24,8 @@ class OffloadCase(test_average.AverageCase):
     def model(self, family, **change):
         return self.small(family, **{'layers': 2, **SIZES, **change})
 
-    def setup_of_model(self, model, **change):
-        return dataclasses.replace(super().setup_of(model, micro_batches=4, **change), average='micro-batches', host_state=True)
+    def setup_of_model(self, model, offload='optimizer', **change):
+        return dataclasses.replace(super().setup_of(model, micro_batches=4, **change), average='micro-batches', offload=offload)
 
     def batches(self, model, count):
         return common.Case.batches(self, model, count)
@@ -64,6 +67,20 @@ class LevelsTest(OffloadCase):
         """Each position keeps its own state; the first and the last one have copies of the tied weight."""
         self.check(self.setup_of_model(self.model('gpt', layers=3), positions=2, strategy='zero1', ranks=(2,)))
 
+    def test_gradients(self):
+        """Gradients that ranks accumulate as they are updated are on the host too, and others stay on the device."""
+        model = self.model('gpt', layers=3)
+        for strategy, ranks, positions in (('ddp', 1, 1), ('zero2', 4, 1), ('zero3', 2, 1), ('zero3*megatron=2', 4, 1), ('zero1', 2, 1), ('zero2', 2, 2)):
+            with self.subTest(strategy=strategy, ranks=ranks, positions=positions):
+                self.check(self.setup_of_model(model, offload='gradients', strategy=strategy, ranks=(ranks,), positions=positions))
+
+    def test_weights(self):
+        """Weights of which ranks keep just what they update are copied to the device by each pass, tied and frozen ones too."""
+        model = self.model('gpt', layers=3)
+        for strategy, ranks, positions in (('ddp', 1, 1), ('zero3', 4, 1), ('megatron', 2, 1), ('zero3*megatron=2', 4, 1), ('zero2', 2, 1), ('zero3', 2, 2)):
+            with self.subTest(strategy=strategy, ranks=ranks, positions=positions):
+                self.check(self.setup_of_model(model, offload='weights', strategy=strategy, ranks=(ranks,), positions=positions))
+
 
 class PlanTest(OffloadCase):
     def plan(self, model, *flags):
@@ -88,6 +105,29 @@ class PlanTest(OffloadCase):
             self.assertLess(now['arena'], held['arena'])
             self.assertTrue(all(row['master'].endswith(' on host') for row in plan['parameters'].values()))
 
+    def check_bytes(self, model, cluster, strategy, are_moved, offloads, kind, copy):
+        """The second of two offloads takes the copies of one kind from the device, or leaves all of them there."""
+        flags = ('--cluster', cluster, '--strategy', strategy, '--precision', 'bf16')
+        held, _, _ = self.plan(model, *flags, '--offload', offloads[0])
+        moved, plan, path = self.plan(model, *flags, '--offload', offloads[1])
+        was, now = held['bytes_per_device'], moved['bytes_per_device']
+        self.assertEqual({row[copy].endswith(' on host') for row in plan['parameters'].values()}, {are_moved})
+        self.assertEqual(now[kind], 0 if are_moved else was[kind])
+        if are_moved:
+            self.assertGreaterEqual(now['host'], was['host'] + was[kind] // 2)
+            self.assertLess(now['arena'], was['arena'])
+        self.succeed('simulate', model, '--plan', path)
+
+    def test_bytes_of_gradients(self):
+        """With the gradients, the device keeps a weight of each parameter, and what is on its way."""
+        for strategy, are_moved in (('zero2', True), ('ddp', False)):
+            self.check_bytes(self.model('gpt', layers=3), 'cpu:2', strategy, are_moved, ('optimizer', 'gradients'), 'gradients', 'gradient')
+
+    def test_bytes_of_weights(self):
+        """With the weights, the device keeps what is on its way, and the host the weights in the type of the device."""
+        for strategy, are_moved in (('zero3', True), ('zero2', False)):
+            self.check_bytes(self.model('gpt', layers=6), 'h200:2', strategy, are_moved, ('gradients', 'weights'), 'parameters', 'compute')
+
     def test_search(self):
         """The search knows where the state is, and its bound holds for such plans."""
         model = self.model('gpt', layers=3)
@@ -106,6 +146,35 @@ class PlanTest(OffloadCase):
         self.plan(model, *flags, '--offload', 'optimizer', '--memory-limit', limit)
         self.refuse(3, ('the plan needs', f'the limit is {limit} bytes'), 'plan', model, '--micro-batches', 4, '--clip', *flags, '--memory-limit', limit)
 
+    def test_auto(self):
+        """The shortest step of the plans that fit is taken, and what does not fit any more is said."""
+        model = self.model('gpt', layers=3)
+        for strategy in ('zero2', 'auto'):
+            flags = ('--cluster', 'h200:2', '--precision', 'bf16', '--strategy', strategy)
+            offloads = ('none', 'optimizer', 'gradients', 'weights')
+            given = {offload: self.plan(model, *flags, '--offload', offload)[0] for offload in offloads}
+            needs = {offload: report['bytes_per_device']['arena'] + report['bytes_per_device']['reserve']['total'] for offload, report in given.items()}
+            if strategy == 'zero2':
+                self.assertGreater(needs['optimizer'], needs['gradients'])
+            for least in ('none', 'gradients'):
+                with self.subTest(strategy=strategy, least=least):
+                    taken, plan, path = self.plan(model, *flags, '--offload', 'auto', '--memory-limit', needs[least])
+                    tried = {row['offload']: row['step_seconds'] for row in taken['tried_offloads']}
+                    self.assertEqual(list(tried), list(offloads))
+                    self.assertEqual(taken['simulated_seconds'], tried[taken['offload']])
+                    self.assertEqual(min(seconds for seconds in tried.values() if seconds), tried[taken['offload']])
+                    self.assertEqual(any(row['master'].endswith(' on host') for row in plan['parameters'].values()), taken['offload'] != 'none')
+                    if strategy == 'zero2' and least == 'none':
+                        self.assertEqual(tried, {offload: report['simulated_seconds'] for offload, report in given.items()})
+                    if strategy == 'auto':
+                        self.succeed('plan', model, '--verify', path)
+            lines = self.succeed('plan', model, '--micro-batches', 4, '--clip', *flags, '--offload', 'auto').out
+            self.assertRegex(lines, r'offload +none; optimizer takes .*; gradients takes .*; weights takes ')
+        self.refuse(3, ('--offload optimizer',), 'plan', model, '--micro-batches', 4, '--clip', '--cluster', 'h200:2', '--strategy', 'ddp',
+                    '--offload', 'none', '--memory-limit', needs['gradients'])
+        self.refuse(3, ('too much', 'these would fit'), 'plan', model, '--micro-batches', 4, '--clip', '--cluster', 'h200:2', '--strategy', 'ddp',
+                    '--offload', 'auto', '--memory-limit', needs['gradients'] // 2)
+
     def test_claims(self):
         model = self.model('gpt')
         _, plan, path = self.plan(model, '--cluster', 'cpu:2', '--offload', 'optimizer')
@@ -113,17 +182,36 @@ class PlanTest(OffloadCase):
         self.assertIn('on host', self.succeed('explain', next(iter(plan['parameters'])), '--plan', path).out)
         self.succeed('simulate', model, '--plan', path)
 
+    def test_bound_of_the_offload(self):
+        """The bound is of plans with the same offload, also where the plan itself then leaves every gradient on the device."""
+        model = self.model('gpt', layers=3)
+        flags = ('--cluster', 'h200:2', '--precision', 'bf16', '--offload', 'gradients')
+        text = self.succeed('plan', model, '--micro-batches', 4, '--clip', *flags).out
+        self.assertIn('times its lower bound over plans with --offload gradients', text)
+        _, plan, path = self.plan(model, *flags)
+        self.assertEqual(plan['claims']['bound_offload'], 'gradients')
+        self.assertEqual(json.loads(self.succeed('plan', model, '--verify', path, '--json').out)['bound_offload'], 'gradients')
+        for other, words in (('none', ('the certificate of mesh',)), ('disk', ('claims.bound_offload must be none, optimizer, gradients or weights',))):
+            path.write_text(json.dumps({**plan, 'claims': {**plan['claims'], 'bound_offload': other}}))
+            outcome = common.windlass('plan', model, '--verify', path)
+            self.assertNotEqual(outcome.code, 0)
+            for word in words:
+                self.assertIn(word, outcome.err)
+
     def test_bad_words(self):
         model = self.model('gpt')
         _, plan, path = self.plan(model, '--cluster', 'cpu:2', '--strategy', 'ddp')
-        self.refuse(2, ('--offload takes none or optimizer', "'disk'"), 'plan', model, '--cluster', 'cpu:2', '--offload', 'disk')
+        self.refuse(2, ('--offload takes none, optimizer, gradients, weights or auto', "'disk'"), 'plan', model, '--cluster', 'cpu:2', '--offload', 'disk')
         self.refuse(1, ('--offload', '--plan'), 'emit', model, '--plan', path, '--offload', 'optimizer', '-o', self.folder / 'out')
         name = next(iter(plan['parameters']))
-        for copy in ('compute', 'gradient'):
+        for copies, words in ((('compute',), ('the weight that operators read on the host', 'its master copy', 'is on the device')),
+                              (('gradient',), ('its gradient on the host', 'its master copy', 'is on the device')),
+                              (('gradient', 'master'), ('only gradients that each micro-batch brings',))):
             edited = json.loads(path.read_text())
-            edited['parameters'][name][copy] += ' on host'
+            for copy in copies:
+                edited['parameters'][name][copy] += ' on host'
             path.with_name('edited.json').write_text(json.dumps(edited))
-            self.refuse(1, ('is kept on host', 'only master copies'), 'emit', model, '--plan', path.with_name('edited.json'), '-o', self.folder / 'out')
+            self.refuse(1, words, 'emit', model, '--plan', path.with_name('edited.json'), '-o', self.folder / 'out')
 
     def test_edits(self):
         """A plan may keep the state of some parameters on the host."""
@@ -152,26 +240,52 @@ class PlanTest(OffloadCase):
 class ProgramsTest(OffloadCase):
     def train(self, model, run, steps, *flags):
         gradients = self.folder / f'{run}.safetensors'
-        self.succeed('train', model, '-n', 2, '--data', self.folder / 'data.safetensors', '--steps', steps, '--micro-batches', 4, '-o', self.folder / run,
-                     '--dump-gradients', gradients, *flags)
+        data = self.folder / 'data.safetensors'
+        self.succeed('train', model, '-n', 2, '--data', data, '--steps', steps, '--micro-batches', 4, '-o', self.folder / run, '--eval-data', data,
+                     '--eval-every', 1, '--eval-batches', 2, '--dump-gradients', gradients, *flags)
         newest = sorted((self.folder / run / 'checkpoints').glob('step-*'))[-1]
         self.succeed('checkpoint', 'export', newest, '--state', '-o', self.folder / run / 'merged.safetensors')
         rows = [json.loads(row) for row in (self.folder / run / 'metrics.jsonl').read_text().splitlines()]
-        return [(row['loss'], row['grad_norm']) for row in rows], (self.folder / run / 'merged.safetensors').read_bytes()
+        return [[row.get(name) for name in ('loss', 'grad_norm', 'eval_loss')] for row in rows], (self.folder / run / 'merged.safetensors').read_bytes()
+
+    def assert_same_gradients(self, run, other):
+        self.assertEqual((self.folder / f'{run}.safetensors').read_bytes(), (self.folder / f'{other}.safetensors').read_bytes())
+
+    def assert_close(self, run, other):
+        """Gradients of the first step within rounding, and parameters where AdamW has moved them by 1e-3 and more."""
+        for path, bound in (('{}.safetensors', 1e-6), ('{}/merged.safetensors', 1e-5)):
+            ours, theirs = (safetensors_file.read(self.folder / path.format(name)) for name in (run, other))
+            self.assertEqual(set(ours), set(theirs))
+            for name, values in ours.items():
+                numpy.testing.assert_allclose(values, theirs[name], rtol=0, atol=bound, err_msg=name)
 
     def test_same_bits(self):
-        """Losses, norms, gradients, parameters and state of a run, and of one that goes on from the other's checkpoint."""
+        """Losses, norms, evaluations, gradients, parameters and state of a run, and of one that goes on from the other's checkpoint."""
         model = self.model('gpt')
         self.batches(model, 32).rename(self.folder / 'data.safetensors')
-        for number, flags in enumerate((('--strategy', 'ddp'), ('--strategy', 'zero1'), ('--strategy', 'zero3'),
-                                        ('--strategy', 'megatron'), ('--stages', 2, '--strategy', 'ddp'),
-                                        ('--strategy', 'zero2', '--communicator', 'mpi'))):
+        runs = (('--strategy', 'ddp'), ('--strategy', 'zero1'), ('--strategy', 'megatron'), ('--strategy', 'zero3'), ('--stages', 2, '--strategy', 'ddp'),
+                ('--strategy', 'zero2', '--communicator', 'mpi'))
+        # In the others each rank accumulates gradients of which it updates a part at most: these stay on the device.
+        with_gradients = runs[3:]
+        for number, flags in enumerate(runs):
             with self.subTest(flags=flags):
                 kept = self.train(model, f'kept{number}', 4, *flags)
                 moved = self.train(model, f'moved{number}', 2, *flags, '--offload', 'optimizer')
-                self.assertEqual(moved[0], kept[0][:2])
-                self.assertEqual((self.folder / f'moved{number}.safetensors').read_bytes(), (self.folder / f'kept{number}.safetensors').read_bytes())
+                self.assertEqual(moved[0], kept[0][:len(moved[0])])
+                self.assert_same_gradients(f'moved{number}', f'kept{number}')
                 self.assertEqual(self.train(model, f'moved{number}', 4, *flags, '--offload', 'optimizer', '--resume'), kept)
+                if flags not in with_gradients:
+                    continue
+                added = self.train(model, f'gradients{number}', 4, *flags, '--offload', 'gradients')
+                if '--stages' in flags:
+                    # The device adds up in the kernels of products, the host what these give.
+                    self.assert_close(f'gradients{number}', f'kept{number}')
+                else:
+                    self.assertEqual(added, kept)
+                    self.assert_same_gradients(f'gradients{number}', f'kept{number}')
+                self.train(model, f'weights{number}', 2, *flags, '--offload', 'weights')
+                self.assert_same_gradients(f'weights{number}', f'gradients{number}')
+                self.assertEqual(self.train(model, f'weights{number}', 4, *flags, '--offload', 'weights', '--resume'), added)
         self.train(model, 'changing', 2, '--strategy', 'ddp', '--offload', 'optimizer')
         self.assertEqual(self.train(model, 'changing', 4, '--strategy', 'ddp', '--resume'),
                          self.train(model, 'kept', 4, '--strategy', 'ddp'))

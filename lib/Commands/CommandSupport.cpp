@@ -191,15 +191,19 @@ void CompileFlags::declarePlan(Flags &flags) {
             "the published schedule by which stages run, each with V chunks of the model (default 1f1b; see "
             "docs/schedules.md)",
             [this](llvm::StringRef text) { return readSchedule(text, choice.pipeline); });
-  flags.add("offload", "none|optimizer",
-            "what the host's memory holds from step to step, and the host updates: the optimizer's state, with the "
-            "master copies of the weights (default none)",
-            [this](llvm::StringRef text) -> std::string {
-              choice.keepsStateOnHost = text == "optimizer";
-              return choice.keepsStateOnHost || text == "none"
-                         ? ""
-                         : "--offload takes none or optimizer, not " + printable(text);
-            });
+  flags.add(
+      "offload", "none|optimizer|gradients|weights|auto",
+      "what the host's memory holds from step to step: the optimizer's state with the master copies of the "
+      "weights, which the host updates; with gradients the accumulated gradients too; with weights all of it, and "
+      "each pass copies weights to the device; auto takes what gives the shortest step (default none)",
+      [this](llvm::StringRef text) -> std::string {
+        std::optional<plan::Offload> offload = plan::parseOffload(text);
+        choice.offload = offload.value_or(plan::Offload::none);
+        choice.searchesOffload = text == "auto";
+        return offload || choice.searchesOffload
+                   ? ""
+                   : "--offload takes none, optimizer, gradients, weights or auto, not " + printable(text);
+      });
   flags.addList(
       "pin", "PATTERN=VALUE",
       "fixes a strategy (n0:model, whole) or layouts ([8:batch, 64]) of the operators that a glob matches, or a "

@@ -42,6 +42,7 @@ int windlass::verifyPlan(Console &console, const std::string &model, const std::
     json.object([&] {
       json.attribute("arena_bytes", claims.arenaBytes);
       json.attribute("bound_nanoseconds", claims.boundNanoseconds);
+      json.attribute("bound_offload", plan::stringifyOffload(claims.boundOffload));
       json.attributeArray("bound_stages", [&] {
         for (int64_t stages : claims.boundNanoseconds ? claims.boundStages : std::vector<int64_t>())
           json.value(stages);
@@ -52,18 +53,20 @@ int windlass::verifyPlan(Console &console, const std::string &model, const std::
     });
     llvm::outs() << "\n";
   } else if (!common.quiet) {
-    llvm::outs()
-        << "verified   " << planFile << ", " << certificatePath << "\n"
-        << "plan       legal, and as the model, the cluster and the settings need it\n"
-        << llvm::formatv("cost       {0} ns by the search's model\n", claims.costNanoseconds)
-        << (claims.boundNanoseconds
-                ? llvm::formatv(
-                      "bound      {0} ns, a lower bound of the steps of all searched plans {1}, proven in integers\n",
-                      *claims.boundNanoseconds, describeBoundStages(claims.boundStages))
-                      .str()
-                : "bound      none claimed\n")
-        << llvm::formatv("memory     {0} bytes per device, of which at most {1} live at one time\n", claims.arenaBytes,
-                         claims.peakBytes);
+    llvm::outs() << "verified   " << planFile << ", " << certificatePath << "\n"
+                 << "plan       legal, and as the model, the cluster and the settings need it\n"
+                 << llvm::formatv("cost       {0} ns by the search's model\n", claims.costNanoseconds)
+                 << (claims.boundNanoseconds
+                         ? llvm::formatv("bound      {0} ns, a lower bound of the steps of all searched plans {1}{2}, "
+                                         "proven in integers\n",
+                                         *claims.boundNanoseconds, describeBoundStages(claims.boundStages),
+                                         claims.boundOffload == plan::Offload::none
+                                             ? ""
+                                             : " with --offload " + plan::stringifyOffload(claims.boundOffload).str())
+                               .str()
+                         : "bound      none claimed\n")
+                 << llvm::formatv("memory     {0} bytes per device, of which at most {1} live at one time\n",
+                                  claims.arenaBytes, claims.peakBytes);
   }
   return kDone;
 }

@@ -66,8 +66,7 @@ static std::string getName(train::FactorKind kind) {
 static std::string join(ArrayRef<StringAttr> axes) {
   std::string text;
   llvm::raw_string_ostream os(text);
-  llvm::interleave(
-      axes, os, [&](StringAttr axis) { os << axis.getValue(); }, "+");
+  llvm::interleave(axes, os, [&](StringAttr axis) { os << axis.getValue(); }, "+");
   return text;
 }
 
@@ -318,7 +317,10 @@ ParameterFacts PlacementFacts::describeParameter(StringRef logicalName) {
     auto layoutOf = [&](StringRef attribute) { return parameter->getAttrOfType<plan::LayoutAttr>(attribute); };
     plan::LayoutAttr compute = layoutOf(plan::kLayoutAttr), gradient = layoutOf(plan::kGradientLayoutAttr),
                      master = layoutOf(plan::kMasterLayoutAttr);
-    for (auto [name, layout] : {std::pair("compute", compute), {"gradient", gradient}, {"master", master}}) {
+    for (auto [name, attribute] : {std::pair("compute", plan::kLayoutAttr),
+                                   {"gradient", plan::kGradientLayoutAttr},
+                                   {"master", plan::kMasterLayoutAttr}}) {
+      plan::LayoutAttr layout = plan::getCopyLayout(parameter, attribute);
       if (!layout)
         continue;
       RankedTensorType local = layout.getLocalType(type, mesh);

@@ -37,9 +37,11 @@ ArenaBytes measureArena(sched::ProgramOp program) {
   for (auto resource : program.getOps<sched::ResourceOp>()) {
     int64_t bytes = getTensorBytes(resource.getTensorType());
     if (host && resource.getArena() == host.getSymName())
-      (resource.getKind() == sched::ResourceKind::state    ? memory.hostState
-       : resource.getKind() == sched::ResourceKind::master ? memory.hostMasters
-                                                           : memory.hostOther) += bytes;
+      (resource.getKind() == sched::ResourceKind::state       ? memory.hostState
+       : resource.getKind() == sched::ResourceKind::master    ? memory.hostMasters
+       : resource.getKind() == sched::ResourceKind::gradient  ? memory.hostGradients
+       : resource.getKind() == sched::ResourceKind::parameter ? memory.hostWeights
+                                                              : memory.hostOther) += bytes;
     if (resource.getArena() != arena.getSymName())
       continue;
     switch (resource.getKind()) {
@@ -170,8 +172,31 @@ std::string repeatsText(const StepWork &work, int64_t devices) {
              : llvm::formatv("repeats    {0} devices repeat the work of {1}\n", devices, distinct).str();
 }
 
+/// Returns a line that says with what on the host plans were searched; empty where that was given.
+std::string offloadText(const PlanReport &report) {
+  if (report.offloads.empty())
+    return "";
+  std::string text = "offload    " + plan::stringifyOffload(report.getOffload()).str();
+  for (const OffloadTry &tried : report.offloads)
+    if (tried.offload != report.getOffload())
+      text += "; " + plan::stringifyOffload(tried.offload).str() +
+              (tried.stepSeconds ? " takes " + secondsText(*tried.stepSeconds) : " does not fit");
+  return text + "\n";
+}
+
+/// Returns what plans the bound is of, as " of 1, 2 or 4 stages with any cut and schedule with --offload optimizer";
+/// empty where it is of all plans that were searched.
+std::string boundedText(const PlanReport &report) {
+  std::string text = report.search->hasStages() ? " " + describeBoundStages(report.search->boundStages) : "";
+  plan::Offload offload = report.search->boundOffload;
+  if (!report.offloads.empty() || offload != plan::Offload::none)
+    text += " with --offload " + plan::stringifyOffload(offload).str();
+  return text;
+}
+
 /// Returns a line that says how near the plan is to the best one.
-std::string searchText(const SearchSummary &search, int64_t limit) {
+std::string searchText(const PlanReport &report) {
+  const SearchSummary &search = *report.search;
   std::string text = llvm::formatv("search     {0:f2} s, {1} mesh{2}; ", search.searchSeconds, search.meshes,
                                    search.meshes == 1 ? "" : "es");
   for (auto [stages, seconds] : search.triedStages)
@@ -180,22 +205,22 @@ std::string searchText(const SearchSummary &search, int64_t limit) {
               (seconds ? " take " + secondsText(*seconds) + " or less" : " take longer or do not fit") + "; ";
   if (!search.boundNanoseconds)
     return text + "no lower bound of the step: no plan that the model's rows of memory admit fits into " +
-           mebibytes(limit) + "\n";
+           mebibytes(report.memoryLimit) + "\n";
   std::optional<double> ratio = search.getStepOverBound();
-  std::string of = search.hasStages() ? " over plans " + describeBoundStages(search.boundStages) : "";
+  std::string bounded = boundedText(report), of = bounded.empty() ? "" : " over plans" + bounded;
   return text + (ratio ? llvm::formatv("the step is {0:f3} times its lower bound{1}\n", *ratio, of).str()
                        : "the lower bound of the step is 0\n");
 }
 
 /// Returns the costs in the search's model, which do not add up to the time of a step, so that they are printed on
 /// demand only.
-std::string modelText(const SearchSummary &search) {
+std::string modelText(const PlanReport &report) {
+  const SearchSummary &search = *report.search;
   std::string text = "cost       " + secondsText(search.costNanoseconds / 1e9) +
                      " by the search's model, which adds up operators one by one and is no time of a step\n";
   if (search.boundNanoseconds)
     text += "bound      " + secondsText(*search.boundNanoseconds / 1e9) +
-            ", a lower bound of the steps of all searched plans" +
-            (search.hasStages() ? " " + describeBoundStages(search.boundStages) : "") + "\n" +
+            ", a lower bound of the steps of all searched plans" + boundedText(report) + "\n" +
             "price      another GiB per device lowers that bound by " + secondsText(search.nanosecondsPerGib / 1e9) +
             " at most\n";
   return text + namedText(search);
@@ -205,6 +230,12 @@ std::string modelText(const SearchSummary &search) {
 
 double PlanReport::getTokensPerSecond() const {
   return work.tokens > 0 && prediction.seconds > 0 ? work.tokens / prediction.seconds : 0;
+}
+
+plan::Offload PlanReport::getOffload() const {
+  auto seconds = [](const OffloadTry &tried) { return tried.stepSeconds.value_or(INFINITY); };
+  return llvm::min_element(offloads, [&](const OffloadTry &a, const OffloadTry &b) { return seconds(a) < seconds(b); })
+      ->offload;
 }
 
 std::optional<double> PlanReport::getPeakShare() const {
@@ -243,6 +274,7 @@ PlanReport windlass::describePlan(Compilation &compilation, llvm::StringRef mode
   report.peakFlops = getPeakFlops(compilation.getCluster(), settings.precision);
   if (compilation.getSearch())
     report.search = &*compilation.getSearch();
+  report.offloads = compilation.getOffloadTries();
   report.table = makePlanTable(compilation.getPlanned(), kMostRows);
   return report;
 }
@@ -271,8 +303,10 @@ static void printMemory(const PlanReport &report, llvm::raw_ostream &out) {
   if (memory.host > 0)
     out << "\nhost       " << mebibytes(memory.host) << " of the host's memory per device: master copies "
         << mebibytes(memory.hostMasters) << ", optimizer state " << mebibytes(memory.hostState)
-        << ", gradients on their way "
-        << mebibytes(memory.host - memory.hostMasters - memory.hostState - memory.hostOther);
+        << (memory.hostGradients > 0 ? ", gradients " + mebibytes(memory.hostGradients) : "")
+        << (memory.hostWeights > 0 ? ", weights " + mebibytes(memory.hostWeights) : "") << ", tensors on their way "
+        << mebibytes(memory.host - memory.hostMasters - memory.hostState - memory.hostGradients - memory.hostWeights -
+                     memory.hostOther);
   if (report.hasDroppedPrefetch)
     out << "\nprefetch   none: weights gathered before and gradients added after their blocks do not fit";
   out << "\n";
@@ -291,9 +325,9 @@ void windlass::printText(const PlanReport &report, bool showsModel, llvm::raw_os
       << (report.averagesTokens ? ", averaged over tokens" : "") << "\n"
       << repeatsText(report.work, report.ranks);
   printMemory(report, out);
-  out << timeText(report.prediction) << rateText(report);
+  out << timeText(report.prediction) << rateText(report) << offloadText(report);
   if (report.search) {
-    out << searchText(*report.search, report.memoryLimit) << (showsModel ? modelText(*report.search) : "");
+    out << searchText(report) << (showsModel ? modelText(report) : "");
     for (const std::string &assumption : report.search->assumptions)
       out << "assumed    " << assumption << "\n";
   }
@@ -388,6 +422,16 @@ void windlass::printJson(const PlanReport &report, llvm::raw_ostream &out) {
             json.attribute("step_seconds", seconds);
           });
       });
+    if (!report.offloads.empty()) {
+      json.attribute("offload", plan::stringifyOffload(report.getOffload()));
+      json.attributeArray("tried_offloads", [&] {
+        for (const OffloadTry &tried : report.offloads)
+          json.object([&] {
+            json.attribute("offload", plan::stringifyOffload(tried.offload));
+            json.attribute("step_seconds", tried.stepSeconds);
+          });
+      });
+    }
     json.attribute("micro_batches", report.microBatches);
     json.attribute("average", report.averagesTokens ? "tokens" : "micro-batches");
     json.attribute("replicas", report.replicas);

@@ -50,9 +50,9 @@ train::ParameterOp getWeight(Operation *op, const SymbolTable &symbols) {
 std::string getWeightText(train::ParameterOp weight) {
   if (!weight)
     return "";
-  auto compute = weight->getAttrOfType<plan::LayoutAttr>(plan::kLayoutAttr);
-  auto master = weight->getAttrOfType<plan::LayoutAttr>(plan::kMasterLayoutAttr);
-  auto gradient = weight->getAttrOfType<plan::LayoutAttr>(plan::kGradientLayoutAttr);
+  plan::LayoutAttr compute = plan::getCopyLayout(weight, plan::kLayoutAttr),
+                   master = plan::getCopyLayout(weight, plan::kMasterLayoutAttr),
+                   gradient = plan::getCopyLayout(weight, plan::kGradientLayoutAttr);
   std::string text = "weight " + plan::toText(compute);
   if (gradient && gradient != compute)
     text += ", gradient " + plan::toText(gradient);

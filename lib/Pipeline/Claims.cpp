@@ -98,6 +98,7 @@ plan::PlanClaims windlass::makeClaims(const SearchSummary &search, const Schedul
   claims.costNanoseconds = search.costNanoseconds;
   claims.boundNanoseconds = search.boundNanoseconds;
   claims.boundStages = search.boundStages;
+  claims.boundOffload = search.boundOffload;
   claims.arenaBytes = schedule.bytes - schedule.reserve.total();
   claims.peakBytes = schedule.liveBytes - schedule.reserve.total();
   claims.certificateHash = hash(search.certificate);
@@ -226,6 +227,7 @@ LogicalResult ClaimsCheck::checkBound(llvm::StringRef certificate) {
   if (claims.boundNanoseconds) {
     auto pipeline = plan.planned->getAttrOfType<plan::PipelineAttr>(plan::kPipelineAttr);
     int64_t own = pipeline ? pipeline.getPositions() : 1;
+    plan::keepOnHost(plan.unplanned, claims.boundOffload);
     if (!llvm::is_contained(claims.boundStages, own))
       return fail("the plan claims a bound of plans of other numbers of stages than its own, which has " +
                   countOf(own, "stage"));

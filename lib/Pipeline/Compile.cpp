@@ -171,9 +171,31 @@ LogicalResult Compilation::applyPipeline(const PlanChoice &choice) {
   return planner::cutModel(*module, pipeline, choice.getPositionRanks(), costs);
 }
 
+plan::Offload Compilation::chooseOffload(const PlanChoice &choice) {
+  if (!choice.searchesOffload)
+    return choice.offload;
+  CostModel costs(choice.cluster, choice.profile.get(), compiled.precision);
+  // Where none fits, the last one needs least of a device.
+  plan::Offload best = std::end(plan::kOffloads)[-1];
+  double bestSeconds = INFINITY;
+  for (plan::Offload offload : plan::kOffloads) {
+    OwningOpRef<ModuleOp> unplanned(module->clone());
+    plan::keepOnHost(*unplanned, offload);
+    FittedSchedule fit;
+    offloadTries.push_back({offload, std::nullopt});
+    if (!tryStrategy(*unplanned, choice, fit) || !getHostNeed(fit.schedule, choice.cluster).fits())
+      continue;
+    double seconds = predictStep(*fit.schedule.module, costs).seconds;
+    offloadTries.back().stepSeconds = seconds;
+    if (seconds < bestSeconds) {
+      bestSeconds = seconds;
+      best = offload;
+    }
+  }
+  return best;
+}
+
 LogicalResult Compilation::applyStrategy(const PlanChoice &choice, Purpose purpose) {
-  if (choice.keepsStateOnHost)
-    plan::keepStateOnHost(*module);
   if (failed(applyPipeline(choice)))
     return failure();
   PlanChoice pinned = choice;
@@ -187,6 +209,8 @@ LogicalResult Compilation::applyStrategy(const PlanChoice &choice, Purpose purpo
   pinned.pins = plan::sortPins(std::move(pinned.pins));
   if (choice.strategy == "auto")
     return searchPlan(pinned, purpose);
+  pinned.offload = chooseOffload(pinned);
+  plan::keepOnHost(*module, pinned.offload);
   return makePlan(pinned, createStrategyPass(pinned), purpose, /*mayRecompute=*/true);
 }
 
@@ -226,11 +250,11 @@ LogicalResult Compilation::putPlan(ModuleOp unplanned, const plan::PlanFile &pla
   return success();
 }
 
-LogicalResult Compilation::startFrom(planner::PlanSearch &plans, const plan::PlanFile &start) {
+LogicalResult Compilation::startFrom(planner::PlanSearch &plans, const plan::PlanFile &start, ModuleOp unplanned) {
   if (start.cluster.getDevices() != cluster.getDevices())
     return error(Code::plan_mismatch) << "the plan to start from is for " << start.cluster.getDevices()
                                       << " ranks, but --cluster has " << cluster.getDevices();
-  OwningOpRef<ModuleOp> planned(module->clone());
+  OwningOpRef<ModuleOp> planned(unplanned.clone());
   if (failed(putPlan(*planned, start, "the plan to start from")))
     return failure();
   if (!plans.startFrom(*planned, "the older plan") && events.warning)
@@ -238,16 +262,52 @@ LogicalResult Compilation::startFrom(planner::PlanSearch &plans, const plan::Pla
   return success();
 }
 
+FailureOr<FoundPlan> Compilation::searchWithOffload(ModuleOp unplanned, const PlanChoice &choice) {
+  auto begin = [&](planner::PlanSearch &plans) {
+    return choice.start ? startFrom(plans, *choice.start, unplanned) : success();
+  };
+  FailureOr<FoundPlan> found = searchStages(unplanned, choice, compiled.precision, begin);
+  if (failed(found) || !found->planned || getHostNeed(found->schedule, cluster).fits())
+    return found;
+  found->planned = nullptr;
+  found->refuse = [this, schedule = std::make_shared<Schedule>(std::move(found->schedule))] {
+    return checkHostMemory(*schedule, cluster);
+  };
+  return found;
+}
+
 LogicalResult Compilation::searchPlan(const PlanChoice &choice, Purpose purpose) {
   cluster = choice.cluster;
-  auto begin = [&](planner::PlanSearch &plans) { return choice.start ? startFrom(plans, *choice.start) : success(); };
-  FailureOr<FoundPlan> found = searchStages(*module, choice, compiled.precision, purpose, begin);
-  if (failed(found))
+  PlanChoice its = choice;
+  // A refusal reads the module that was searched.
+  std::vector<OwningOpRef<ModuleOp>> unplanned;
+  FoundPlan best;
+  for (plan::Offload offload : plan::kOffloads) {
+    if (!choice.searchesOffload && offload != choice.offload)
+      continue;
+    its.offload = offload;
+    unplanned.push_back(module->clone());
+    plan::keepOnHost(*unplanned.back(), offload);
+    FailureOr<FoundPlan> found = searchWithOffload(*unplanned.back(), its);
+    if (failed(found))
+      return failure();
+    bool isFound = bool(found->planned);
+    if (choice.searchesOffload)
+      offloadTries.push_back({offload, isFound ? std::optional(found->summary.stepSeconds) : std::nullopt});
+    // Where none fits, the last one is refused, which needs least of a device.
+    if (!best.planned || (isFound && found->summary.stepSeconds < best.summary.stepSeconds)) {
+      best = std::move(*found);
+      best.summary.boundOffload = offload;
+    }
+  }
+  if (!best.planned)
+    return best.refuse();
+  module = std::move(best.planned);
+  scheduled = std::move(best.schedule);
+  search = std::move(best.summary);
+  if (purpose == Purpose::program && failed(verifySchedule(scheduled)))
     return failure();
-  module = std::move(found->planned);
-  scheduled = std::move(found->schedule);
-  search = std::move(found->summary);
-  return failed(checkHostMemory(scheduled, cluster)) ? failure() : keepPlan(choice);
+  return keepPlan(choice);
 }
 
 LogicalResult Compilation::applyPlan(const plan::PlanFile &plan, const PlanChoice &choice, Purpose purpose) {
@@ -265,10 +325,11 @@ LogicalResult Compilation::applyPlan(const plan::PlanFile &plan, const PlanChoic
   if (failed(runPasses(*module, Code::plan_mismatch, verifyLayouts)) ||
       failed(makeSchedule(*module, cluster, choice.threads, Code::plan_mismatch, purpose, scheduled)))
     return failure();
-  // The search for a bound, and for plans that fit, keeps state where this plan does.
+  // The search for plans that fit keeps state, gradients and weights where this plan does.
   for (auto parameter : module->getOps<train::ParameterOp>())
-    if (Attribute memory = parameter->getAttr(plan::kStateMemoryAttr))
-      unplanned->lookupSymbol<train::ParameterOp>(parameter.getSymNameAttr())->setAttr(plan::kStateMemoryAttr, memory);
+    for (StringRef name : {plan::kStateMemoryAttr, plan::kGradientMemoryAttr, plan::kComputeMemoryAttr})
+      if (Attribute memory = parameter->getAttr(name))
+        unplanned->lookupSymbol<train::ParameterOp>(parameter.getSymNameAttr())->setAttr(name, memory);
   return checkMemory(*unplanned, choice);
 }
 

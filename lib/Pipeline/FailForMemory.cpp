@@ -74,13 +74,17 @@ LogicalResult windlass::failForMemory(ModuleOp unplanned, const PlanChoice &choi
     if (auto fit = findFit(unplanned, other, strategies, factor == 1 ? "" : other.cluster.describe() + " with "))
       options.push_back(*fit);
   }
-  if (!choice.keepsStateOnHost) {
+  if (choice.strategy != "auto")
+    named.insert(choice.strategy);
+  for (plan::Offload offload : plan::kOffloads) {
+    if (offload <= choice.offload)
+      continue;
     OwningOpRef<ModuleOp> offloaded(unplanned.clone());
-    plan::keepStateOnHost(*offloaded);
-    if (choice.strategy != "auto")
-      named.insert(choice.strategy);
-    if (auto fit = findFit(*offloaded, choice, named, "--offload optimizer "))
+    plan::keepOnHost(*offloaded, offload);
+    if (auto fit = findFit(*offloaded, choice, named, ("--offload " + plan::stringifyOffload(offload) + " ").str())) {
       options.push_back(*fit);
+      break;
+    }
   }
   return emitError(unplanned.getContext(), Code::memory)
          << "the plan needs " + exactSizeText(least.bytes) + " per device, " + exactSizeText(least.reserve.total()) +

@@ -252,7 +252,8 @@ static int64_t getHeldBytes(ModuleOp planned) {
   for (auto parameter : planned.getOps<train::ParameterOp>()) {
     auto compute = parameter->getAttrOfType<plan::LayoutAttr>(plan::kLayoutAttr);
     auto master = parameter->getAttrOfType<plan::LayoutAttr>(plan::kMasterLayoutAttr);
-    total += getTensorBytes(compute.getLocalType(parameter.getComputeTensorType(), mesh));
+    if (plan::getComputeMemory(parameter) == plan::MemoryKind::device)
+      total += getTensorBytes(compute.getLocalType(parameter.getComputeTensorType(), mesh));
     if (parameter.getTrainable() && plan::getStateMemory(parameter) == plan::MemoryKind::device &&
         !plan::haveSameParts(compute, master, mesh))
       total += getTensorBytes(master.getLocalType(parameter.getTensorType(), mesh));

@@ -242,7 +242,6 @@ static planner::SearchLimits makeLimits(const PlanChoice &choice) {
 }
 
 FailureOr<FoundPlan> windlass::searchPlan(ModuleOp module, const PlanChoice &choice, llvm::StringRef precision,
-                                          Purpose purpose,
                                           llvm::function_ref<LogicalResult(planner::PlanSearch &)> begin,
                                           double mustBeat) {
   MLIRContext *context = module.getContext();
@@ -275,17 +274,32 @@ FailureOr<FoundPlan> windlass::searchPlan(ModuleOp module, const PlanChoice &cho
   bool isPipeline = !choice.pipeline.hasOnePosition();
   if (isBounded || isPipeline)
     found.bounded = (*plans)->getProblems(getSearchedMemory(choice), choice.pipeline.positions);
-  if (!isBounded && isPipeline)
+  if (!isBounded && isPipeline) {
+    found.refuse = [context, stages = choice.pipeline.positions, limit = choice.getMemoryLimit()]() -> LogicalResult {
+      return emitError(context, Code::memory) << "no plan of " << stages << " stages was found that fits into "
+                                              << std::to_string(limit) << " bytes per device; choose other --stages or "
+                                              << "give a higher --memory-limit";
+    };
     return found;
+  }
   if (!isBounded) {
     PlanChoice named = choice;
     found.planned = planByName(module, **plans, named, best);
-    if (!found.planned)
-      return emitError(context, Code::memory)
-             << "no plan was found that obeys the pins and fits into " << std::to_string(choice.getMemoryLimit())
-             << " bytes per device; change the pins or give a higher --memory-limit";
-    if (best.schedule.bytes > choice.getMemoryLimit())
-      return failForMemory(module, named, best.schedule);
+    if (!found.planned) {
+      found.refuse = [context, limit = choice.getMemoryLimit()]() -> LogicalResult {
+        return emitError(context, Code::memory)
+               << "no plan was found that obeys the pins and fits into " << std::to_string(limit)
+               << " bytes per device; change the pins or give a higher --memory-limit";
+      };
+      return found;
+    }
+    if (best.schedule.bytes > choice.getMemoryLimit()) {
+      found.planned = nullptr;
+      found.refuse = [module, named, least = std::make_shared<Schedule>(std::move(best.schedule))] {
+        return failForMemory(module, named, *least);
+      };
+      return found;
+    }
     chosen = planner::readChoice(*found.planned);
   }
   if (!trials.isBehind() && failed(fitUnits(*found.planned, choice, Purpose::trial, best)))
@@ -302,7 +316,5 @@ FailureOr<FoundPlan> windlass::searchPlan(ModuleOp module, const PlanChoice &cho
   summary.stepSeconds = predictStep(*best.schedule.module, costs).seconds;
   found.mesh = chosen.mesh;
   found.schedule = std::move(best.schedule);
-  if (purpose == Purpose::program && failed(verifySchedule(found.schedule)))
-    return failure();
   return found;
 }

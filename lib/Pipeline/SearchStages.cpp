@@ -17,13 +17,13 @@ static void append(Meshes &meshes, Meshes more) {
 
 /// Searches a plan of several stages. Its `planned` is null where no plan fits, or none is likely to beat `mustBeat`.
 static FailureOr<FoundPlan> searchPipeline(ModuleOp module, const PlanChoice &choice, StringRef precision,
-                                           Purpose purpose, double mustBeat) {
+                                           double mustBeat) {
   OwningOpRef<ModuleOp> cut(module.clone());
   CostModel costs(choice.cluster, choice.profile.get(), precision.str());
   CodeScope scope(module.getContext(), Code::strategy);
   if (failed(planner::cutModel(*cut, choice.pipeline, choice.getPositionRanks(), costs)))
     return failure();
-  return searchPlan(*cut, choice, precision, purpose, nullptr, mustBeat);
+  return searchPlan(*cut, choice, precision, nullptr, mustBeat);
 }
 
 /// Searches plans of several stages, and replaces `best` where one has a shorter step. Adds the problems that bound the
@@ -38,8 +38,7 @@ static void tryPipelines(ModuleOp module, const PlanChoice &choice, StringRef pr
     its.pipeline.positions = stages;
     // A model may have too few blocks for as many stages, or a mesh no plan that suits the micro-batches.
     ScopedDiagnosticHandler silent(module.getContext(), [](Diagnostic &) { return success(); });
-    FailureOr<FoundPlan> found =
-        searchPipeline(module, its, precision, Purpose::trial, best ? best->summary.stepSeconds : INFINITY);
+    FailureOr<FoundPlan> found = searchPipeline(module, its, precision, best ? best->summary.stepSeconds : INFINITY);
     if (failed(found))
       continue;
     append(bounded, std::move(found->bounded));
@@ -52,61 +51,58 @@ static void tryPipelines(ModuleOp module, const PlanChoice &choice, StringRef pr
 
 /// Searches a plan for the number of stages of `choice`; `bounded` are the problems that bound all of them.
 static FailureOr<FoundPlan> searchGivenStages(ModuleOp module, const PlanChoice &choice, StringRef precision,
-                                              Purpose purpose, Begin begin, Meshes &bounded) {
-  FailureOr<FoundPlan> found = choice.pipeline.hasOnePosition()
-                                   ? searchPlan(module, choice, precision, purpose, begin, INFINITY)
-                                   : searchPipeline(module, choice, precision, purpose, INFINITY);
-  if (failed(found))
-    return failure();
-  if (!found->planned)
-    return emitError(module.getContext(), Code::memory)
-           << "no plan of " << choice.pipeline.positions << " stages was found that fits into "
-           << std::to_string(choice.getMemoryLimit())
-           << " bytes per device; choose other --stages or give a higher --memory-limit";
-  bounded = std::move(found->bounded);
+                                              Begin begin, Meshes &bounded) {
+  FailureOr<FoundPlan> found = choice.pipeline.hasOnePosition() ? searchPlan(module, choice, precision, begin, INFINITY)
+                                                                : searchPipeline(module, choice, precision, INFINITY);
+  if (succeeded(found))
+    bounded = std::move(found->bounded);
   return found;
 }
 
 /// Searches plans of each number of stages; `bounded` are the problems that bound the plans of those that were tried.
-static FailureOr<FoundPlan> searchAllStages(ModuleOp module, const PlanChoice &choice, StringRef precision,
-                                            Purpose purpose, Begin begin, Meshes &bounded) {
+static FailureOr<FoundPlan> searchAllStages(ModuleOp module, const PlanChoice &choice, StringRef precision, Begin begin,
+                                            Meshes &bounded) {
   MLIRContext *context = module.getContext();
   std::optional<FoundPlan> best;
   std::vector<std::pair<int64_t, std::optional<double>>> tried;
-  // What does not fit in one stage may fit in several, so its error is reported where none does.
+  // What does not suit one stage may suit several, so its error is reported where there is no plan at all.
   std::vector<Diagnostic> errors;
+  FoundPlan whole;
   {
     ScopedDiagnosticHandler keep(context, [&](Diagnostic &error) {
       errors.push_back(std::move(error));
       return success();
     });
-    FailureOr<FoundPlan> found = searchPlan(module, choice, precision, Purpose::trial, begin, INFINITY);
-    tried.push_back({1, succeeded(found) ? std::optional(found->summary.stepSeconds) : std::nullopt});
-    if (succeeded(found)) {
+    FailureOr<FoundPlan> found = searchPlan(module, choice, precision, begin, INFINITY);
+    bool isFound = succeeded(found) && found->planned;
+    tried.push_back({1, isFound ? std::optional(found->summary.stepSeconds) : std::nullopt});
+    if (isFound) {
       append(bounded, std::move(found->bounded));
       best = std::move(*found);
+    } else if (succeeded(found)) {
+      whole = std::move(*found);
     }
   }
   tryPipelines(module, choice, precision, best, tried, bounded);
+  if (!best && whole.refuse)
+    return whole;
   if (!best) {
     for (Diagnostic &error : errors)
       context->getDiagEngine().emit(std::move(error));
     return failure();
   }
   best->summary.triedStages = std::move(tried);
-  if (purpose == Purpose::program && failed(verifySchedule(best->schedule)))
-    return failure();
   return std::move(*best);
 }
 
 FailureOr<FoundPlan> windlass::searchStages(ModuleOp module, const PlanChoice &choice, StringRef precision,
-                                            Purpose purpose, Begin begin) {
+                                            Begin begin) {
   auto start = std::chrono::steady_clock::now();
   Meshes bounded;
   auto search = choice.searchesStages ? searchAllStages : searchGivenStages;
-  FailureOr<FoundPlan> found = search(module, choice, precision, purpose, begin, bounded);
-  if (failed(found))
-    return failure();
+  FailureOr<FoundPlan> found = search(module, choice, precision, begin, bounded);
+  if (failed(found) || !found->planned)
+    return found;
   certify(bounded, found->mesh, static_cast<int>(choice.searchThreads), found->summary);
   found->summary.searchSeconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return found;

@@ -8,10 +8,8 @@ namespace windlass {
 
 /// Searches a plan (`searchPlan`) for the pipeline of `choice`, or with `searchesStages` for each number of stages that
 /// divides the devices, from one to `kMostSearchedStages`, and takes the one whose simulated step is the shortest.
-/// Bounds the steps of the plans of all numbers of stages that were tried. The module is at L2 and not cut. Fails where
-/// no plan fits, with an error that says what would.
+/// Bounds the steps of the plans of all numbers of stages that were tried. The module is at L2 and not cut.
 mlir::FailureOr<FoundPlan> searchStages(mlir::ModuleOp module, const PlanChoice &choice, llvm::StringRef precision,
-                                        Purpose purpose,
                                         llvm::function_ref<mlir::LogicalResult(planner::PlanSearch &)> begin);
 
 /// The most stages that are searched where their number is not given.

@@ -30,6 +30,8 @@ constexpr Chain kChains[] = {
     {"last reductions", kBeforeLast | StepWork::lastReduction | StepWork::trailingReduction},
     {"collectives",
      StepWork::lastReduction | StepWork::trailingReduction | StepWork::reductionBefore | StepWork::gather},
+    {"host", uint32_t(StepWork::hostAddition)},
+    {"copies to the device", uint32_t(StepWork::fetch)},
 };
 /// The chains of the micro-batches of a pipeline.
 constexpr Chain kCutChains[] = {
@@ -37,14 +39,28 @@ constexpr Chain kCutChains[] = {
     {"last reductions", StepWork::forward | StepWork::lastReduction | StepWork::trailingReduction},
     {"collectives",
      StepWork::lastReduction | StepWork::trailingReduction | StepWork::reductionBefore | StepWork::gather},
+    {"host", uint32_t(StepWork::hostAddition)},
+    {"copies to the device", uint32_t(StepWork::fetch)},
 };
 /// The chains of the update.
 constexpr Chain kUpdateChains[] = {{"update", uint32_t(StepWork::update)},
-                                   {"gathers", uint32_t(StepWork::updateGather)}};
-constexpr llvm::ArrayRef<Chain> kWindows[] = {kChains, kUpdateChains}, kCutWindows[] = {kCutChains, kUpdateChains};
+                                   {"gathers", uint32_t(StepWork::updateGather)},
+                                   {"host's update", uint32_t(StepWork::hostUpdate)}};
 
-llvm::ArrayRef<llvm::ArrayRef<Chain>> getWindows(bool isCut) {
-  return isCut ? llvm::ArrayRef(kCutWindows) : llvm::ArrayRef(kWindows);
+/// Returns the chains of each window. The last two and the last one are for the host's memory; plans that keep nothing
+/// there do not have them.
+std::array<llvm::ArrayRef<Chain>, 2> getWindows(bool isCut, bool usesHost) {
+  llvm::ArrayRef<Chain> chains = isCut ? llvm::ArrayRef(kCutChains) : llvm::ArrayRef(kChains);
+  return {chains.drop_back(usesHost ? 0 : 2), llvm::ArrayRef(kUpdateChains).drop_back(usesHost ? 0 : 1)};
+}
+
+/// Whether the host holds something of some parameter.
+bool keepsOnHost(const Groups &groups) {
+  return llvm::any_of(groups.getParameters(), [](const ParameterGroup &group) {
+    train::ParameterOp first = group.parameters.front();
+    return plan::getStateMemory(first) == plan::MemoryKind::host ||
+           plan::getComputeMemory(first) == plan::MemoryKind::host;
+  });
 }
 
 /// Returns the whole nanoseconds in `count` times `picoseconds`.
@@ -55,11 +71,11 @@ int64_t toWholeCost(int64_t count, int64_t picoseconds) {
 
 } // namespace
 
-StepWindows BoundPrices::makeWindows(bool overlaps, bool isCut) {
+StepWindows BoundPrices::makeWindows(const Groups &groups, bool overlaps, bool isCut) {
   std::vector<Window> windows;
   if (!overlaps)
     return StepWindows();
-  for (llvm::ArrayRef<Chain> chains : getWindows(isCut)) {
+  for (llvm::ArrayRef<Chain> chains : getWindows(isCut, keepsOnHost(groups))) {
     Window &window = windows.emplace_back();
     for (const Chain &chain : chains)
       window.streams.push_back({chain.name});
@@ -71,7 +87,8 @@ BoundPrices::BoundPrices(const Groups &groups, const Labels &labels, Reshards &r
                          const std::vector<ParameterCosts> &parameterCosts, bool overlaps, bool isCut,
                          ProblemBuilder &builder)
     : groups(groups), labels(labels), reshards(reshards), least(least), parameterCosts(parameterCosts),
-      overlaps(overlaps), isCut(isCut), builder(builder), isTrailing(groups.getParameters().size(), false) {
+      overlaps(overlaps), isCut(isCut), usesHost(keepsOnHost(groups)), builder(builder),
+      isTrailing(groups.getParameters().size(), false) {
   // A gradient is a result of one operator, so the last maker of a parameter's is its only one.
   for (unsigned group = 0; group < groups.getOperators().size(); ++group)
     for (unsigned result = 0; result < groups.getOperators()[group].front()->getNumResults(); ++result)
@@ -83,7 +100,7 @@ BoundPrices::BoundPrices(const Groups &groups, const Labels &labels, Reshards &r
 std::vector<int32_t> BoundPrices::getStreams(StepWork work) const {
   std::vector<int32_t> streams;
   int32_t stream = 0;
-  for (llvm::ArrayRef<Chain> chains : getWindows(isCut))
+  for (llvm::ArrayRef<Chain> chains : getWindows(isCut, usesHost))
     for (const Chain &chain : chains) {
       if (chain.works & static_cast<uint32_t>(work))
         streams.push_back(stream);
@@ -154,6 +171,11 @@ void BoundPrices::addParameters(int32_t node, unsigned group) {
   add(StepWork::squares, &LeastParameterTimes::squares);
   add(StepWork::update, &LeastParameterTimes::update);
   add(StepWork::updateGather, &LeastParameterTimes::updateGather);
+  if (!usesHost)
+    return;
+  add(StepWork::fetch, &LeastParameterTimes::fetches);
+  add(StepWork::hostAddition, &LeastParameterTimes::hostAdditions);
+  add(StepWork::hostUpdate, &LeastParameterTimes::hostUpdate);
 }
 
 void BoundPrices::addReshards(int32_t from, int32_t to, const ReshardSite &site, LayoutPair layouts) {

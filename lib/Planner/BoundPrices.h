@@ -31,6 +31,11 @@ enum class StepWork : uint32_t {
   squares = 1 << 12,
   update = 1 << 13,
   updateGather = 1 << 14,
+  /// Additions of gradients on the host, and what it does of the update.
+  hostAddition = 1 << 15,
+  hostUpdate = 1 << 16,
+  /// Copies of weights from the host.
+  fetch = 1 << 17,
 };
 
 /// Lower bounds of a step as sums of work that no schedule runs at the same time. They hold for the schedules that
@@ -42,8 +47,10 @@ enum class StepWork : uint32_t {
 /// - One communicator carries all collectives of parameters and gradients, one after the other.
 /// - Reductions of gradients that operators behind all blocks make begin behind the blocks.
 /// The compute stream sums up the squares of all gradients before it updates the first weight, so the update comes on
-/// top of the longest of these, and takes as long as the optimizer or the gathers of the updated weights. CPU ranks do
-/// one thing at a time, so all work adds up.
+/// top of the longest of these, and takes as long as the optimizer or the gathers of the updated weights. The host
+/// adds up gradients, one after the other, and updates weights behind all of that. One stream copies weights to the
+/// device. CPU ranks do one thing at a time, so
+/// all work adds up.
 ///
 /// A pipeline whose S positions share the model takes at least 1 / S of the sum over all positions of what each of them
 /// takes at least. What holds for every cut and every order of micro-batches is summed up:
@@ -61,7 +68,7 @@ public:
               const std::vector<ParameterCosts> &parameterCosts, bool overlaps, bool isCut, ProblemBuilder &builder);
 
   /// Returns the windows that a problem with these prices has; none where all work adds up.
-  static StepWindows makeWindows(bool overlaps, bool isCut);
+  static StepWindows makeWindows(const Groups &groups, bool overlaps, bool isCut);
 
   void addOperators(int32_t node, unsigned group, int64_t recomputed) override;
   std::vector<int64_t> getRecomputeTimes(unsigned group) const override { return least.getRecomputed(group); }
@@ -86,7 +93,7 @@ private:
   Reshards &reshards;
   const LeastTimes &least;
   const std::vector<ParameterCosts> &parameterCosts;
-  bool overlaps, isCut;
+  bool overlaps, isCut, usesHost;
   ProblemBuilder &builder;
   /// The parameter groups all of whose gradients trailing operators make.
   std::vector<bool> isTrailing;

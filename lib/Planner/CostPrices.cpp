@@ -49,12 +49,16 @@ void CostPrices::addParameters(int32_t node, unsigned group) {
   for (auto [label, choice] : llvm::enumerate(choices)) {
     ParameterTimes times = own.getTimes(choice);
     int64_t exposed = times.exposed;
-    for (auto [window, nanoseconds] : times.collectives) {
-      std::optional<int32_t> stream = setting.windows.find(window, StreamKind::communicator, own.getSpan());
-      exposed += stream ? nanoseconds / kExposedShare : nanoseconds;
-      if (stream)
-        loads.try_emplace(*stream, choices.size(), 0).first->second[label] += multiplyCost(members, nanoseconds);
-    }
+    for (auto [kind, beside] : {std::pair(StreamKind::communicator, &times.collectives),
+                                {StreamKind::deviceToHost, &times.copies},
+                                {StreamKind::hostToDevice, &times.fetches},
+                                {StreamKind::host, &times.additions}})
+      for (auto [window, nanoseconds] : *beside) {
+        std::optional<int32_t> stream = setting.windows.find(window, kind, own.getSpan());
+        exposed += stream ? nanoseconds / kExposedShare : nanoseconds;
+        if (stream)
+          loads.try_emplace(*stream, choices.size(), 0).first->second[label] += multiplyCost(members, nanoseconds);
+      }
     costs.push_back(multiplyCost(members, exposed));
   }
   builder.addCosts(node, costs);

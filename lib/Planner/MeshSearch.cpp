@@ -43,9 +43,12 @@ static double countStashes(plan::PipelineAttr pipeline, int64_t microBatches) {
 
 RangeSetting planner::makeStepSetting(func::FuncOp function, plan::MeshAttr mesh, const CostModel &costs, int threads) {
   RangeSetting setting;
-  if (costs.overlapsCollectives())
-    setting.windows = StepWindows::withCollectives();
   auto module = function->getParentOfType<ModuleOp>();
+  auto hasAny = [&](StringRef label) {
+    return llvm::any_of(module.getOps<train::ParameterOp>(), [&](train::ParameterOp op) { return op->hasAttr(label); });
+  };
+  if (costs.overlapsCollectives())
+    setting.windows = StepWindows::withCollectives(hasAny(plan::kGradientMemoryAttr), hasAny(plan::kComputeMemoryAttr));
   int64_t microBatches = plan::getMicroBatches(module);
   setting.accumulationSteps = std::max<int64_t>(1, microBatches / mesh.sizeOf(plan::AxisRole::replica));
   if (auto pipeline = module->getAttrOfType<plan::PipelineAttr>(plan::kPipelineAttr)) {

@@ -15,23 +15,37 @@ int64_t ParameterCosts::getBytes(plan::LayoutAttr layout, RankedTensorType type)
 std::map<plan::MemoryKind, int64_t> ParameterCosts::getCopyBytes(const ParameterLabel &label) const {
   plan::LayoutAttr compute = label.copies.compute, master = label.copies.master;
   std::map<plan::MemoryKind, int64_t> bytes;
-  bool isOnHost = traits.stateMemory != plan::MemoryKind::device;
-  if (!traits.isTrainable || isOnHost || compute != master || traits.computeType != traits.type)
-    bytes[compute.getMemory()] += getBytes(compute, traits.computeType);
+  plan::MemoryKind read = isFetched(label) ? plan::MemoryKind::host : plan::MemoryKind::device;
+  if (!traits.isTrainable || traits.stateMemory != read || compute != master || traits.computeType != traits.type)
+    bytes[read] += getBytes(compute, traits.computeType);
   if (!traits.isTrainable)
     return bytes;
   plan::LayoutAttr gradient = plan::dropUnreduced(label.copies.gradient);
-  bytes[gradient.getMemory()] += getBytes(gradient, traits.type);
+  bytes[addsOnHost(label) ? plan::MemoryKind::host : plan::MemoryKind::device] += getBytes(gradient, traits.type);
   // The update reads the gradient in the master's layout; a gradient that is accumulated in another layout is kept
   // besides.
   if (gradient != master)
-    bytes[gradient.getMemory()] += getBytes(master, traits.type);
+    bytes[plan::MemoryKind::device] += getBytes(master, traits.type);
   bytes[traits.stateMemory] += getBytes(master, traits.type) * (1 + traits.states);
   return bytes;
 }
 
+bool ParameterCosts::addsOnHost(const ParameterLabel &label) const {
+  plan::LayoutAttr gradient = plan::dropUnreduced(label.copies.gradient);
+  bool isScattered = llvm::all_of(mesh.getDataAxes(), [&](StringAttr axis) {
+    return mesh.sizeOf(axis.getValue()) == 1 || plan::usesAxis(gradient, axis);
+  });
+  return traits.gradientMemory == plan::MemoryKind::host && isScattered &&
+         plan::isReadAsAccumulated(gradient, label.copies.master, mesh);
+}
+
+bool ParameterCosts::isFetched(const ParameterLabel &label) const {
+  return traits.computeMemory == plan::MemoryKind::host &&
+         (!traits.isTrainable || plan::haveSameParts(label.copies.compute, label.copies.master, mesh));
+}
+
 int64_t ParameterCosts::getGatheredBytes(const ParameterLabel &label) const {
-  return label.shardsCompute() ? getBytes(label.read, traits.computeType) : 0;
+  return label.shardsCompute() || isFetched(label) ? getBytes(label.read, traits.computeType) : 0;
 }
 
 OperatorWork ParameterCosts::getUpdateWork(plan::LayoutAttr master) const {
@@ -43,37 +57,74 @@ OperatorWork ParameterCosts::getUpdateWork(plan::LayoutAttr master) const {
   return update;
 }
 
-int64_t ParameterCosts::getUpdatePicoseconds(plan::LayoutAttr master) const {
+OperatorWork ParameterCosts::getAdditionWork(plan::LayoutAttr gradient) const {
+  OperatorWork addition;
+  addition.family = "map";
+  addition.bytes = static_cast<double>(3 * getBytes(gradient, traits.type));
+  return addition;
+}
+
+OperatorWork ParameterCosts::getSquaresWork(plan::LayoutAttr gradient) const {
+  OperatorWork squares;
+  squares.family = "square_sum";
+  squares.bytes = static_cast<double>(getBytes(gradient, traits.type));
+  return squares;
+}
+
+/// Returns the time of a cost; 0 where nothing is known about the host, for which the simulator refuses the plan.
+static int64_t getPicoseconds(const std::optional<Cost> &cost) { return cost ? cost->picoseconds : 0; }
+
+int64_t ParameterCosts::getCopyPicoseconds(plan::LayoutAttr layout, RankedTensorType type) const {
+  return getPicoseconds(costs.getCopyCost(static_cast<double>(getBytes(layout, type))));
+}
+
+int64_t ParameterCosts::getUpdatePicoseconds(const ParameterLabel &label) const {
+  plan::LayoutAttr master = label.copies.master;
   OperatorWork update = getUpdateWork(master);
   if (traits.stateMemory == plan::MemoryKind::device)
     return costs.getPicoseconds(update);
-  // The gradients of some parameters are copied there, and the weights of others back, beside the update of one. Where
-  // nothing is known about the host, the simulator refuses the plan.
-  int64_t most = 0;
-  for (const std::optional<Cost> &cost :
-       {costs.getHostCost("", update), costs.getCopyCost(static_cast<double>(getBytes(master, traits.type))),
-        costs.getCopyCost(static_cast<double>(getBytes(master, traits.computeType)))})
-    most = std::max(most, cost ? cost->picoseconds : 0);
-  return most;
+  // The gradients of some parameters are copied there, and the weights of others back, beside the update of one.
+  int64_t host = getPicoseconds(costs.getHostCost("", update));
+  bool hasGradient = addsOnHost(label);
+  if (hasGradient)
+    host += getPicoseconds(costs.getHostCost("", getSquaresWork(label.copies.gradient)));
+  int64_t there = hasGradient ? 0 : getCopyPicoseconds(master, traits.type),
+          back = isFetched(label) ? 0 : getCopyPicoseconds(master, traits.computeType);
+  return std::max({host, there, back});
 }
 
 ParameterTimes ParameterCosts::getTimes(const ParameterLabel &label) const {
   ParameterTimes times;
+  int64_t before = counts.accumulationSteps - 1;
+  if (isFetched(label)) {
+    int64_t copy = getCopyPicoseconds(label.copies.compute, traits.computeType);
+    int64_t forward = traits.forwardReads > 0, backward = traits.backwardReads > 0;
+    times.fetches[WindowKind::forward] = toCost(counts.accumulationSteps * forward, copy);
+    times.fetches[WindowKind::backward] = toCost(before * backward, copy);
+    times.fetches[WindowKind::lastBackward] = toCost(backward, copy);
+  }
   if (!traits.isTrainable)
     return times;
   SmallVector<StringAttr> dataAxes = mesh.getDataAxes();
   int64_t gradientBytes = getBytes(label.read, traits.type), weightBytes = getBytes(label.read, traits.computeType);
   int64_t gradient = reshards.getGatherCost(dataAxes, gradientBytes, counts.unitBytes),
           weight = reshards.getGatherCost(dataAxes, weightBytes, counts.unitBytes);
-  times.exposed = toCost(1, getUpdatePicoseconds(label.copies.master));
+  times.exposed = toCost(1, getUpdatePicoseconds(label));
   // The gradient of the last micro-batch is brought to the layout of the master; those before it are brought to the
   // layout in which the gradient is sharded.
   times.collectives[WindowKind::lastBackward] =
       label.shardsMaster() ? toCost(1, gradient)
                            : toCost(1, reshards.getReduceCost(dataAxes, gradientBytes, counts.bucketBytes));
-  int64_t before = counts.accumulationSteps - 1;
   if (label.shardsGradient())
     times.collectives[WindowKind::backward] = toCost(before, gradient);
+  if (addsOnHost(label)) {
+    int64_t copy = getCopyPicoseconds(label.copies.gradient, traits.type),
+            addition = getPicoseconds(costs.getHostCost("", getAdditionWork(label.copies.gradient)));
+    for (auto [window, count] : {std::pair(WindowKind::backward, before), {WindowKind::lastBackward, int64_t(1)}}) {
+      times.copies[window] = toCost(count, copy);
+      times.additions[window] = toCost(count, addition);
+    }
+  }
   // The update brings the master to the layout that the weight has between steps.
   if (label.copies.compute != label.copies.master)
     times.exposed += toCost(1, weight);
@@ -110,6 +161,12 @@ int64_t ParameterCosts::getLeastReduction(const char *kind, int64_t bytes) const
 
 LeastParameterTimes ParameterCosts::getLeastTimes(const ParameterLabel &label) const {
   LeastParameterTimes times;
+  // Several reads of one pass share a copy, and may share a gather.
+  int64_t passes = (traits.forwardReads > 0) + (traits.backwardReads > 0);
+  if (isFetched(label)) {
+    auto held = static_cast<double>(getBytes(label.copies.compute, traits.computeType));
+    times.fetches = counts.accumulationSteps * passes * (costs.getLeastCopyPicoseconds(held) / 1000);
+  }
   if (!traits.isTrainable)
     return times;
   int64_t gradientBytes = getBytes(label.read, traits.type);
@@ -121,20 +178,30 @@ LeastParameterTimes ParameterCosts::getLeastTimes(const ParameterLabel &label) c
   int64_t gather =
       costs.getLeastPicoseconds(CollectiveWork{"all_gather", plan::getGroup(mesh, mesh.getDataAxes()), weightBytes},
                                 static_cast<double>(counts.mostBytes));
-  // Several reads of one pass may share a gather.
-  int64_t passes = (traits.forwardReads > 0) + (traits.backwardReads > 0);
   if (label.shardsCompute())
     times.gathers = counts.accumulationSteps * passes * (gather / 1000);
   if (label.copies.compute != label.copies.master)
     times.updateGather = gather / 1000;
-  // The host's updates are on no stream of the device.
+  plan::LayoutAttr gradient = plan::dropUnreduced(label.copies.gradient), master = label.copies.master;
+  bool isSmaller = getBytes(gradient, traits.type) < getBytes(master, traits.type);
+  OperatorWork update = getUpdateWork(master), squares = getSquaresWork(isSmaller ? gradient : master);
   if (traits.stateMemory == plan::MemoryKind::device)
-    times.update = costs.getLeastPicoseconds(getUpdateWork(label.copies.master), /*hasLaunch=*/false) / 1000;
-  OperatorWork squares;
-  squares.family = "square_sum";
-  squares.bytes = static_cast<double>(std::min(getBytes(plan::dropUnreduced(label.copies.gradient), traits.type),
-                                               getBytes(label.copies.master, traits.type)));
-  times.squares = costs.getLeastPicoseconds(squares, /*hasLaunch=*/false) / 1000;
+    times.update = costs.getLeastPicoseconds(update, /*hasLaunch=*/false) / 1000;
+  else
+    times.hostUpdate = costs.getLeastHostPicoseconds(update) / 1000;
+  if (!addsOnHost(label)) {
+    times.squares = costs.getLeastPicoseconds(squares, /*hasLaunch=*/false) / 1000;
+    return times;
+  }
+  // Where operators may leave partial sums over another axis, the gradient may be on the device.
+  bool isSurelyThere = llvm::all_of(mesh.getAxes(), [&](plan::AxisAttr axis) {
+    return axis.getSize() == 1 || plan::usesAxis(gradient, axis.getName());
+  });
+  if (isSurelyThere) {
+    // The first micro-batch's gradient is copied, which is less work.
+    times.hostAdditions = before * (costs.getLeastHostPicoseconds(getAdditionWork(gradient)) / 1000);
+    times.hostUpdate += costs.getLeastHostPicoseconds(squares) / 1000;
+  }
   return times;
 }
 

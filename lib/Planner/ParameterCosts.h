@@ -38,6 +38,10 @@ struct ParameterTraits {
   int64_t states = 0;
   /// Where the master copy and the state are, and are updated.
   plan::MemoryKind stateMemory = plan::MemoryKind::device;
+  /// Where the accumulated gradient is, if ranks accumulate it as its update reads it; else it is on the device.
+  plan::MemoryKind gradientMemory = plan::MemoryKind::device;
+  /// Where what operators read of it is, if ranks keep just what they update; else it is on the device.
+  plan::MemoryKind computeMemory = plan::MemoryKind::device;
   /// The number of times that the forward and the backward pass of one micro-batch read it, each with a gather where it
   /// is sharded.
   int64_t forwardReads = 1, backwardReads = 1;
@@ -61,6 +65,10 @@ struct ParameterTimes {
   int64_t exposed = 0;
   /// The time that communicators may carry beside the operators of a window.
   std::map<WindowKind, int64_t> collectives;
+  /// The time of copies of the gradient to the host, and of their additions there, which run beside operators too.
+  std::map<WindowKind, int64_t> copies, additions;
+  /// The time of copies of the weight from the host, which do so as well.
+  std::map<WindowKind, int64_t> fetches;
 };
 
 /// Lower bounds of the same, in nanoseconds of a step, whatever collectives are put together.
@@ -69,8 +77,12 @@ struct LeastParameterTimes {
   int64_t lastReduction = 0, reductionsBefore = 0;
   /// The gathers of the forward and backward passes.
   int64_t gathers = 0;
-  /// The sum of the gradient's squares, and the rest of the update.
+  /// The sum of the gradient's squares, and the rest of the update, on the device.
   int64_t squares = 0, update = 0;
+  /// The copies of the weight from the host.
+  int64_t fetches = 0;
+  /// The additions of gradients on the host, and its part of the update.
+  int64_t hostAdditions = 0, hostUpdate = 0;
   /// The gather after the update.
   int64_t updateGather = 0;
 };
@@ -87,8 +99,8 @@ public:
   /// gradient, master copy with the optimizer's state. Copies of one layout and one type are one.
   std::map<plan::MemoryKind, int64_t> getCopyBytes(const ParameterLabel &label) const;
 
-  /// Returns the bytes of the whole weight that a rank gathers from a sharded compute copy to read it; 0 without
-  /// shards.
+  /// Returns the bytes of the whole weight that a rank gathers from a sharded compute copy, or copies from the host, to
+  /// read it; 0 where it reads the copy that it keeps.
   int64_t getGatheredBytes(const ParameterLabel &label) const;
 
   /// Returns the time of a step's collectives among the data-parallel ranks (Rajbhandari et al.: ZeRO, 2020, section 7)
@@ -106,8 +118,17 @@ public:
 
 private:
   int64_t getBytes(plan::LayoutAttr layout, mlir::RankedTensorType type) const;
+  /// Returns the time of a copy between the host and the device; 0 where nothing is known about their link.
+  int64_t getCopyPicoseconds(plan::LayoutAttr layout, mlir::RankedTensorType type) const;
+  /// Whether the gradient is accumulated on the host. Labels do not say over which axes operators leave partial sums;
+  /// those over axes of the model are taken for none.
+  bool addsOnHost(const ParameterLabel &label) const;
+  /// Whether each pass copies the weight from the host.
+  bool isFetched(const ParameterLabel &label) const;
+  OperatorWork getAdditionWork(plan::LayoutAttr gradient) const;
+  OperatorWork getSquaresWork(plan::LayoutAttr gradient) const;
   OperatorWork getUpdateWork(plan::LayoutAttr master) const;
-  int64_t getUpdatePicoseconds(plan::LayoutAttr master) const;
+  int64_t getUpdatePicoseconds(const ParameterLabel &label) const;
   /// Returns the least nanoseconds of a collective of gradients, over the data-parallel ranks that surely take part and
   /// maybe over further axes at once.
   int64_t getLeastReduction(const char *kind, int64_t bytes) const;

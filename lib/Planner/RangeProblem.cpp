@@ -19,6 +19,8 @@ static ParameterTraits getTraits(const ParameterGroup &group) {
   train::ParameterOp first = group.parameters.front();
   traits.isTrainable = first.getTrainable();
   traits.stateMemory = plan::getStateMemory(first);
+  traits.gradientMemory = plan::getGradientMemory(first);
+  traits.computeMemory = plan::getComputeMemory(first);
   traits.states = group.states;
   auto members = static_cast<int64_t>(group.parameters.size());
   int64_t backward = llvm::count_if(group.reads, [](train::ReadOp read) { return read->hasAttr(train::kForwardAttr); });
@@ -90,7 +92,7 @@ search::Problem RangeProblem::buildBoundWithRecompute(const RecomputeCounts &cou
 search::Problem RangeProblem::buildBound(const RecomputeCounts &counts, bool choosesRecompute, int64_t stages) {
   bool overlaps = costs.overlapsCollectives(), isCut = stages > 1;
   RangeSetting setting = builder.getSetting();
-  setting.windows = BoundPrices::makeWindows(overlaps, isCut);
+  setting.windows = BoundPrices::makeWindows(groups, overlaps, isCut);
   if (isCut) {
     // The positions together hold everything once.
     setting.positions = 1;

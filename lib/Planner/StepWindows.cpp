@@ -3,10 +3,18 @@
 using namespace windlass;
 using namespace windlass::planner;
 
-StepWindows StepWindows::withCollectives() {
+StepWindows StepWindows::withCollectives(bool hasHostGradients, bool hasHostWeights) {
   std::vector<Window> windows;
-  for (WindowKind kind : {WindowKind::forward, WindowKind::backward, WindowKind::lastBackward})
-    windows.push_back({kind, {{"compute", StreamKind::compute}, {"collectives", StreamKind::communicator}}});
+  for (WindowKind kind : {WindowKind::forward, WindowKind::backward, WindowKind::lastBackward}) {
+    Window &window = windows.emplace_back();
+    window = {kind, {{"compute", StreamKind::compute}, {"collectives", StreamKind::communicator}}};
+    if (hasHostWeights)
+      window.streams.push_back({"copies to the device", StreamKind::hostToDevice});
+    if (hasHostGradients && kind != WindowKind::forward) {
+      window.streams.push_back({"copies to the host", StreamKind::deviceToHost});
+      window.streams.push_back({"host", StreamKind::host});
+    }
+  }
   return StepWindows(std::move(windows));
 }
 

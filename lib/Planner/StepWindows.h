@@ -43,8 +43,10 @@ public:
   explicit StepWindows(std::vector<Window> windows) : windows(std::move(windows)) {}
 
   /// Returns the windows of a step in which collectives of parameters and gradients run beside operators: the forward
-  /// passes and both kinds of backward passes, each with a stream of operators and one of collectives.
-  static StepWindows withCollectives();
+  /// passes and both kinds of backward passes, each with a stream of operators and one of collectives. With
+  /// `hasHostGradients`, gradients are copied to the host and added up there beside the backward passes; with
+  /// `hasHostWeights`, weights are copied from there beside all passes.
+  static StepWindows withCollectives(bool hasHostGradients = false, bool hasHostWeights = false);
 
   const std::vector<Window> &getWindows() const { return windows; }
 

@@ -187,6 +187,12 @@ std::optional<Cost> CostModel::getCopyCost(double bytes) const {
   return Cost{toPicoseconds(device.launchSeconds + hostLinkLatencySeconds + bytes / hostLinkBytesPerSecond)};
 }
 
+int64_t CostModel::getLeastCopyPicoseconds(double bytes) const {
+  if (sharesHostMemory || hostLinkBytesPerSecond <= 0)
+    return 0;
+  return static_cast<int64_t>(std::clamp(bytes / hostLinkBytesPerSecond, 0.0, kMostSeconds) * 1e12);
+}
+
 double CostModel::getCopyShare(double bytes) const {
   if (sharesHostMemory || hostLinkBytesPerSecond <= 0)
     return 0;
@@ -194,19 +200,29 @@ double CostModel::getCopyShare(double bytes) const {
   return transfer / (device.launchSeconds + hostLinkLatencySeconds + transfer);
 }
 
+double CostModel::getHostSeconds(const OperatorWork &work) const {
+  return std::max(work.flops / hostFlopsPerSecond, work.bytes / (hostMemoryBytesPerSecond * DeviceModel().memoryShare));
+}
+
 std::optional<Cost> CostModel::getHostCost(const std::string &key, const OperatorWork &work) const {
   if (sharesHostMemory)
     return getCost(key, work);
   if (hostMemoryBytesPerSecond <= 0)
     return std::nullopt;
-  double seconds =
-      std::max(work.flops / hostFlopsPerSecond, work.bytes / (hostMemoryBytesPerSecond * DeviceModel().memoryShare));
-  return Cost{toPicoseconds(seconds + kCpuLaunchSeconds), hostSource};
+  return Cost{toPicoseconds(getHostSeconds(work) + kCpuLaunchSeconds), hostSource};
+}
+
+int64_t CostModel::getLeastHostPicoseconds(const OperatorWork &work) const {
+  if (sharesHostMemory || hostMemoryBytesPerSecond <= 0)
+    return 0;
+  return static_cast<int64_t>(std::clamp(getHostSeconds(work), 0.0, kMostSeconds) * 1e12);
 }
 
 double CostModel::getAnalyticSeconds(const OperatorWork &work) const {
   WorkKind kind = getWorkKind(work.family);
-  double peak = work.isNarrow                  ? narrowFlopsPerSecond
+  // The runtime's convolutions run on the units for f32.
+  double peak = kind == WorkKind::convolution  ? flopsPerSecond
+                : work.isNarrow                ? narrowFlopsPerSecond
                 : work.family == kTf32Products ? tf32FlopsPerSecond
                                                : flopsPerSecond;
   double rate = peak * (kind == WorkKind::attention ? attentionShare : device.productShare);

@@ -13,7 +13,7 @@ constexpr WorkKind updates(double) { return WorkKind::elements; }
 constexpr WorkKind product() { return WorkKind::product; }
 constexpr int in(int) { return 0; }
 constexpr int out(int) { return 0; }
-constexpr WorkKind convolution(int, int) { return WorkKind::product; }
+constexpr WorkKind convolution(int, int) { return WorkKind::convolution; }
 constexpr WorkKind attention(double, unsigned) { return WorkKind::attention; }
 
 } // namespace

@@ -60,6 +60,32 @@ TEST(HostStream, UpdatesAsTheStreamThatComputes) {
   }
 }
 
+/// Sums of squares on the host's threads, of gradients with and without gaps, and what `fill` sets there.
+TEST(HostStream, SumsSquaresAndFills) {
+  const std::unique_ptr<stream> host = make_host_stream(2);
+  constexpr std::int64_t rows = 300, columns = 100;
+  const tensor g({rows, columns}), sum = scalar_tensor(-1), listed = scalar_tensor(-1);
+  double expected = 0, expected_part = 0;
+  for (std::int64_t i = 0; i < rows * columns; ++i) {
+    g[i] = float(i % 23) / 4 - 2;
+    const double square = double(g[i]) * double(g[i]);
+    expected += square;
+    expected_part += i % columns < 7 ? square : 0;
+  }
+  view part = g;
+  part.sizes[1] = 7;
+  EXPECT_STATUS_OK(fill(*host, sum, 0));
+  EXPECT_STATUS_OK(square_sum(*host, sum, part, /*accumulate=*/true));
+  EXPECT_STATUS_OK(square_sum(*host, sum, g, /*accumulate=*/true));
+  squared_gradients all;
+  all.count = 2;
+  all.of[0] = all.of[1] = {rows * columns, &g[0]};
+  EXPECT_STATUS_OK(square_sum_list(*host, listed, all, /*accumulate=*/false));
+  EXPECT_STATUS_OK(host->synchronize());
+  EXPECT_FLOAT_EQ(sum[0], float(expected + expected_part));
+  EXPECT_FLOAT_EQ(listed[0], float(2 * expected));
+}
+
 TEST(HostStream, TakesMoreCommandsThanItHolds) {
   const std::unique_ptr<stream> host = make_host_stream(1);
   const tensor x({100});

@@ -13,10 +13,7 @@ namespace windlass::rt {
 namespace {
 
 void reach(event &e, std::uint64_t generation) {
-  // Two streams may record one event; the newest generation counts.
-  std::uint64_t now = e.reached.load();
-  while (now < generation && !e.reached.compare_exchange_weak(now, generation)) {
-  }
+  e.reached.store(generation);
   e.changes.fetch_add(1);
   detail::wake_all(e.changes, e.sleepers);
 }

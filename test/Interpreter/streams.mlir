@@ -72,14 +72,14 @@ sched.program @program on <[]> {
     sched.wait 0 on @flush // LINE: gradient-ready
     sched.launch square_sum on @compute ins(%g) outs(%norm) {} : (memref<2xf32>) -> memref<f32>
     sched.launch copy on @flush ins(%g) outs(%there) {} : (memref<2xf32>) -> memref<2xf32>
-    sched.record 0 on @flush
-    sched.wait 0 on @host // LINE: gradient-there
+    sched.record 1 on @flush
+    sched.wait 1 on @host // LINE: gradient-there
     sched.launch_map @twice on @host ins(%there) outs(%master) : (memref<2xf32>) -> memref<2xf32>
-    sched.record 0 on @host
-    sched.wait 0 on @fetch // LINE: weight-there
+    sched.record 2 on @host
+    sched.wait 2 on @fetch // LINE: weight-there
     sched.launch copy on @fetch ins(%master) outs(%w) {} : (memref<2xf32>) -> memref<2xf32>
-    sched.record 0 on @fetch
-    sched.wait 0 on @compute // LINE: weight-here
+    sched.record 3 on @fetch
+    sched.wait 3 on @compute // LINE: weight-here
     return
   }
 }

@@ -61,9 +61,9 @@
 // RUN: sed 's/adamw on @host/adamw on @compute/' %s > %t.4.mlir
 // RUN: not windlass-opt %t.4.mlir -sched-verify-commands 2>&1 | FileCheck %s --check-prefix=KERNEL
 // KERNEL: error: 'sched.launch' op reads @host_arena, of kind host, but on a stream of kind compute commands read memory of kind device
-// RUN: sed 's/square_sum on @compute/square_sum on @host/' %s > %t.5.mlir
+// RUN: sed 's/sched.launch reduce on @compute/sched.launch reduce on @host/' %s > %t.5.mlir
 // RUN: not windlass-opt %t.5.mlir 2>&1 | FileCheck %s --check-prefix=DEVICE-ONLY
-// DEVICE-ONLY: error: 'sched.launch' op runs on @host, a stream of kind host, but kernel 'square_sum' runs on devices only
+// DEVICE-ONLY: error: 'sched.launch' op runs on @host, a stream of kind host, but kernel 'reduce' runs on devices only
 
 // Two things in the same bytes of an arena, both needed.
 // RUN: sed 's/%%scale = sched.buffer @host_arena\[0\]/%%scale = sched.buffer @host_arena[384]/' %s > %t.6.mlir

@@ -84,6 +84,35 @@ TEST_F(ParameterCostsTest, BytesByMemory) {
               ElementsAre(Pair(plan::MemoryKind::device, 192 + 192), Pair(plan::MemoryKind::host, 3 * 192)));
 }
 
+TEST_F(ParameterCostsTest, GradientsOnTheHost) {
+  traits.stateMemory = traits.gradientMemory = plan::MemoryKind::host;
+  // Those which are scattered in each micro-batch; others are summed up on the device behind the backward pass.
+  EXPECT_THAT(makeCosts().getCopyBytes(makeLabel(kGradient)),
+              ElementsAre(Pair(plan::MemoryKind::device, 96), Pair(plan::MemoryKind::host, 4 * 48)));
+  EXPECT_THAT(makeCosts().getCopyBytes(makeLabel(kWhole)),
+              ElementsAre(Pair(plan::MemoryKind::device, 96 + 192), Pair(plan::MemoryKind::host, 3 * 192)));
+  EXPECT_TRUE(makeCosts().getTimes(makeLabel(kWhole)).copies.empty());
+  // Copies read and write 48 bytes, additions read twice as many as they write.
+  ParameterTimes times = makeCosts().getTimes(makeLabel(kGradient));
+  EXPECT_THAT(times.copies, ElementsAre(Pair(WindowKind::backward, 3 * 96), Pair(WindowKind::lastBackward, 96)));
+  EXPECT_THAT(times.additions, ElementsAre(Pair(WindowKind::backward, 3 * 144), Pair(WindowKind::lastBackward, 144)));
+}
+
+TEST_F(ParameterCostsTest, WeightsOnTheHost) {
+  traits.stateMemory = traits.gradientMemory = traits.computeMemory = plan::MemoryKind::host;
+  // Weights of which a rank keeps more than it updates stay on the device.
+  EXPECT_THAT(makeCosts().getCopyBytes(makeLabel(kGradient)),
+              ElementsAre(Pair(plan::MemoryKind::device, 96), Pair(plan::MemoryKind::host, 4 * 48)));
+  EXPECT_TRUE(makeCosts().getTimes(makeLabel(kGradient)).fetches.empty());
+  EXPECT_EQ(makeCosts().getGatheredBytes(makeLabel(kGradient)), 0);
+  // A whole one is read from there by each pass of four micro-batches, 96 bytes read and written.
+  EXPECT_EQ(makeCosts().getCopyBytes(makeLabel(kWhole)).at(plan::MemoryKind::device), 192);
+  EXPECT_EQ(makeCosts().getGatheredBytes(makeLabel(kWhole)), 96);
+  EXPECT_THAT(makeCosts().getTimes(makeLabel(kWhole)).fetches,
+              ElementsAre(Pair(WindowKind::forward, 4 * 192), Pair(WindowKind::backward, 3 * 192),
+                          Pair(WindowKind::lastBackward, 192)));
+}
+
 TEST_F(ParameterCostsTest, UpdatesOnTheHost) {
   int64_t onDevice = makeCosts().getTimes(makeLabel(kWhole)).exposed;
   LeastParameterTimes least = makeCosts().getLeastTimes(makeLabel(kWhole));

@@ -15,9 +15,9 @@ namespace windlass {
 /// The bytes of the device arena by content.
 struct ArenaBytes {
   int64_t parameters = 0, gradients = 0, state = 0, inputs = 0, other = 0, arena = 0, largestLiveSet = 0;
-  /// The bytes of the host's memory that a rank's arena takes, and those of master copies, of state and of
-  /// hyperparameters among them.
-  int64_t host = 0, hostMasters = 0, hostState = 0, hostOther = 0;
+  /// The bytes of the host's memory that a rank's arena takes, and those of master copies, of state, of accumulated
+  /// gradients, of weights that operators read and of hyperparameters among them.
+  int64_t host = 0, hostMasters = 0, hostState = 0, hostGradients = 0, hostWeights = 0, hostOther = 0;
 };
 
 /// The moment at which the most bytes live in the arena, and the largest groups of values that live then besides
@@ -63,10 +63,14 @@ struct PlanReport {
   std::optional<double> peakFlops;
   /// The summary of the compilation's search; null for a named strategy.
   const SearchSummary *search = nullptr;
+  /// What the host might hold from step to step, where that was searched.
+  llvm::ArrayRef<OffloadTry> offloads;
   /// The operators as a table; empty for a mesh of one rank.
   std::string table;
 
   double getTokensPerSecond() const;
+  /// Returns which of `offloads` the plan has; at least one of them fits.
+  plan::Offload getOffload() const;
   /// Returns the share of the peak that the step's FLOPs reach; nothing where the peak or the time is not known.
   std::optional<double> getPeakShare() const;
 };

@@ -23,6 +23,8 @@ class PlanSearch;
 
 namespace windlass {
 
+struct FoundPlan;
+
 /// Returns an error where programs for a back end cannot compute in `precision`.
 rt::status checkPrecision(llvm::StringRef backend, llvm::StringRef precision);
 
@@ -32,6 +34,12 @@ struct CompilationEvents {
   std::function<void(const OnnxToTrainReport &report, mlir::ModuleOp module)> modelRead;
   /// One line that says what is done differently from what was asked for.
   std::function<void(llvm::StringRef line)> warning;
+};
+
+/// A choice of what the host's memory holds, and the simulated step of the plan with it; none where no plan fits.
+struct OffloadTry {
+  plan::Offload offload = plan::Offload::none;
+  std::optional<double> stepSeconds;
 };
 
 /// One compilation. Before a function returns a failure, it has reported errors of the context, each with its code.
@@ -84,6 +92,8 @@ public:
   bool hasDroppedPrefetch() const { return scheduled.hasDroppedPrefetch; }
   /// Returns the summary of the search; none where the strategy was named.
   const std::optional<SearchSummary> &getSearch() const { return search; }
+  /// Returns what the host might hold from step to step, where that was searched; else nothing.
+  llvm::ArrayRef<OffloadTry> getOffloadTries() const { return offloadTries; }
   int64_t getRanks() const { return cluster.getDevices(); }
 
 private:
@@ -95,9 +105,14 @@ private:
   mlir::LogicalResult makePlan(const PlanChoice &choice, std::unique_ptr<mlir::Pass> pass, Purpose purpose,
                                bool mayRecompute);
   mlir::LogicalResult searchPlan(const PlanChoice &choice, Purpose purpose);
+  /// Searches a plan for a module at L2 that is labelled with the offload of `choice`, as a trial.
+  mlir::FailureOr<FoundPlan> searchWithOffload(mlir::ModuleOp unplanned, const PlanChoice &choice);
+  /// Returns the offload of `choice`; where it is searched, the one with which the named strategy has the shortest
+  /// step.
+  plan::Offload chooseOffload(const PlanChoice &choice);
   /// Applies the choices of a plan to a module at L2, which the plan must fit; `what` names the plan in messages.
   mlir::LogicalResult putPlan(mlir::ModuleOp unplanned, const plan::PlanFile &plan, llvm::StringRef what);
-  mlir::LogicalResult startFrom(planner::PlanSearch &plans, const plan::PlanFile &start);
+  mlir::LogicalResult startFrom(planner::PlanSearch &plans, const plan::PlanFile &start, mlir::ModuleOp unplanned);
   /// Fails where the schedule does not fit into the memory of a device or of its host. `unplanned` is at L2.
   mlir::LogicalResult checkMemory(mlir::ModuleOp unplanned, const PlanChoice &choice);
   /// Sets the plan's text for the module and its schedule.
@@ -118,6 +133,7 @@ private:
   CompileSettings compiled;
   Cluster cluster;
   std::optional<SearchSummary> search;
+  std::vector<OffloadTry> offloadTries;
 };
 
 } // namespace windlass

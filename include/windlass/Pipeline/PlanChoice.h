@@ -4,6 +4,7 @@
 
 #include "windlass/Cluster/Cluster.h"
 #include "windlass/Dialect/Plan/PlanFile.h"
+#include "windlass/Dialect/Plan/Transforms/Offload.h"
 #include "windlass/Planner/CutModel.h"
 #include "windlass/Profile/Profile.h"
 
@@ -22,8 +23,10 @@ struct PlanChoice {
   planner::PipelineChoice pipeline;
   /// Whether the search chooses the number of positions too; `pipeline.positions` is then 1.
   bool searchesStages = false;
-  /// Whether the host holds and updates master copies and the optimizer's state.
-  bool keepsStateOnHost = false;
+  /// What the host's memory holds from step to step.
+  plan::Offload offload = plan::Offload::none;
+  /// Whether the plan with the shortest simulated step is taken among those with each of them; `offload` is then none.
+  bool searchesOffload = false;
   /// The pins, which the strategy may not change, PATTERN=VALUE (`Pins.h`).
   std::vector<std::string> pins;
   /// The configuration of the model whose sharding annotations are pins too; empty for none.

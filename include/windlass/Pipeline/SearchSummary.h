@@ -2,6 +2,7 @@
 #ifndef WINDLASS_PIPELINE_SEARCHSUMMARY_H
 #define WINDLASS_PIPELINE_SEARCHSUMMARY_H
 
+#include "windlass/Dialect/Plan/Transforms/Offload.h"
 #include "windlass/Search/Problem.h"
 
 #include <cstdint>
@@ -34,6 +35,8 @@ struct SearchSummary {
   /// The numbers of stages whose plans the bound is of, ascending: that of the plan, and those of the other numbers
   /// that were tried which have a bound.
   std::vector<int64_t> boundStages = {1};
+  /// What the host was asked to hold in these plans.
+  plan::Offload boundOffload = plan::Offload::none;
   /// Returns the ratio of the step to its lower bound; nothing where there is no bound, or where it is 0.
   std::optional<double> getStepOverBound() const {
     return boundNanoseconds && *boundNanoseconds > 0 ? std::optional(stepSeconds * 1e9 / *boundNanoseconds)

@@ -73,6 +73,9 @@ public:
   /// link's latency, and bytes over the link's rate; where both are one memory, the cost of a copy in it. Returns
   /// nothing where the cluster does not state the link's rate.
   std::optional<Cost> getCopyCost(double bytes) const;
+  /// Returns a lower bound of the same, in picoseconds, for bytes that one copy may take with others; 0 for CPU ranks,
+  /// and where the rate of the links is unknown.
+  int64_t getLeastCopyPicoseconds(double bytes) const;
   /// Returns the cost of a command of L5 that the host runs on its own memory; CPU ranks are their own hosts. A host of
   /// GPUs gives each of its devices an equal part of its rates, and takes the longer of the times for FLOPs and for
   /// bytes. Rates are those of the cluster, or for memory that at which a profile has measured the optimizer on the
@@ -80,6 +83,9 @@ public:
   /// and the processors compute as many FLOPs for each byte as the cores of `cpu` clusters. Returns nothing where the
   /// rate of the links is unknown too.
   std::optional<Cost> getHostCost(const std::string &key, const OperatorWork &work) const;
+  /// Returns a lower bound of the same, in picoseconds, for work that one command may do together with other work; 0
+  /// for CPU ranks, which may be busy with their device's work instead, and where the rates are unknown.
+  int64_t getLeastHostPicoseconds(const OperatorWork &work) const;
 
   /// Returns what a collective takes of the links of each tier while it runs alone, with the other groups along its
   /// axes; by the analytic model, also where a profile says how long it takes. Nothing for CPU ranks, whose messages
@@ -106,6 +112,8 @@ public:
   /// Returns the larger of FLOPs over the device's rate and bytes over its memory's rate, plus a launch, with the
   /// corrections of the device's model (Williams, Waterman, Patterson: Roofline, 2009).
   double getAnalyticSeconds(const OperatorWork &work) const;
+  /// Returns the time of the host of GPUs, without a launch.
+  double getHostSeconds(const OperatorWork &work) const;
   /// Returns the time by the tiers of links (docs/cluster.md); 0 where the cluster has none.
   double getAnalyticSeconds(const CollectiveWork &work) const;
 

@@ -41,8 +41,10 @@ Entry Legalizer::applyStatistics(const Entry &centered, const Entry &variance, c
     return {};
   Entry deviation = eval.unary(
       UnaryKind::sqrt, eval.binary(BinaryKind::add, variance, eval.scalar(affine.epsilon, variance.getElementType())));
-  Entry factor = eval.binary(BinaryKind::div, affine.scale, deviation);
-  return eval.binary(BinaryKind::add, eval.binary(BinaryKind::mul, centered, factor), affine.bias);
+  // Scale and bias are read where they are used, so that a pipeline's cut does not come between.
+  Entry factor = eval.binary(BinaryKind::div, eval.reshape(affine.scale, affine.shape), deviation);
+  Entry scaled = eval.binary(BinaryKind::mul, centered, factor);
+  return eval.binary(BinaryKind::add, scaled, eval.reshape(affine.bias, affine.shape));
 }
 
 Entry Legalizer::normalizeOver(const Entry &x, llvm::ArrayRef<int64_t> dims, const Affine &affine) {
@@ -59,14 +61,10 @@ LogicalResult Legalizer::expectVectors(NodeContext &node, size_t first, int64_t 
 }
 
 LogicalResult Legalizer::legalizeLayerNorm(NodeContext &node) {
-  if (failed(expectTensors(node, 2)))
-    return failure();
-  const Entry &x = node.inputs[0];
-  if (!x.isFloat() || x.getRank() == 0)
-    return invalid(node, "needs a float tensor");
-  FailureOr<int64_t> axis = normalizeAxis(node, node.getInt("axis", -1), x.getRank());
+  FailureOr<int64_t> axis = readFloatAxis(node, 2);
   if (failed(axis))
     return failure();
+  const Entry &x = node.inputs[0];
   // The normalized dims become one.
   Shape lead(x.getShape().take_front(*axis)), normalized(x.getShape().drop_front(*axis)), rows(lead);
   int64_t width = 1;
@@ -184,7 +182,7 @@ LogicalResult Legalizer::legalizeBatchNorm(NodeContext &node) {
   for (int64_t dim = 2; dim < x.getRank(); ++dim)
     dims.push_back(dim);
   return give(node, inFullPrecision([&] {
-                Affine affine{eval.reshape(node.inputs[1], spread), eval.reshape(node.inputs[2], spread), *epsilon};
+                Affine affine{node.inputs[1], node.inputs[2], spread, *epsilon};
                 if (trains)
                   return normalizeOver(x, dims, affine);
                 Entry centered = eval.binary(BinaryKind::sub, x, eval.reshape(node.inputs[3], spread));
@@ -207,10 +205,8 @@ LogicalResult Legalizer::legalizeInstanceNorm(NodeContext &node) {
     return failure();
   Shape spread(x.getRank() - 1, 1), dims = llvm::to_vector(llvm::seq<int64_t>(2, x.getRank()));
   spread[0] = channels;
-  return give(node, inFullPrecision([&] {
-                return normalizeOver(
-                    x, dims, {eval.reshape(node.inputs[1], spread), eval.reshape(node.inputs[2], spread), *epsilon});
-              }));
+  return give(node, inFullPrecision(
+                        [&] { return normalizeOver(x, dims, {node.inputs[1], node.inputs[2], spread, *epsilon}); }));
 }
 
 LogicalResult Legalizer::legalizeGroupNorm(NodeContext &node) {
@@ -240,8 +236,9 @@ LogicalResult Legalizer::legalizeGroupNorm(NodeContext &node) {
   spread[1] = count / groups;
   Shape dims = llvm::to_vector(llvm::seq<int64_t>(2, x.getRank() + 1));
   return give(node, inFullPrecision([&] {
-                Affine affine{eval.reshape(node.inputs[1], spread), eval.reshape(node.inputs[2], spread), *epsilon};
-                return eval.reshape(normalizeOver(eval.reshape(x, apart), dims, affine), x.getShape());
+                Entry normalized =
+                    normalizeOver(eval.reshape(x, apart), dims, {node.inputs[1], node.inputs[2], spread, *epsilon});
+                return eval.reshape(normalized, x.getShape());
               }));
 }
 
@@ -259,7 +256,9 @@ LogicalResult Legalizer::legalizeMeanVarianceNorm(NodeContext &node) {
   llvm::sort(*axes);
   return give(node, inFullPrecision([&] {
                 return normalizeOver(x, *axes,
-                                     {eval.scalar(1, x.getElementType()), eval.scalar(0, x.getElementType()),
+                                     {eval.scalar(1, x.getElementType()),
+                                      eval.scalar(0, x.getElementType()),
+                                      {},
                                       kLeastDeviation * kLeastDeviation});
               }));
 }

@@ -165,14 +165,10 @@ Entry Legalizer::alongLast(const Entry &x, int64_t axis, llvm::function_ref<Entr
 }
 
 LogicalResult Legalizer::legalizeSoftmax(NodeContext &node) {
-  if (failed(expectTensors(node, 1)))
-    return failure();
-  const Entry &x = node.inputs[0];
-  if (!x.isFloat() || x.getRank() == 0)
-    return invalid(node, "needs a float tensor");
-  FailureOr<int64_t> axis = normalizeAxis(node, node.getInt("axis", -1), x.getRank());
+  FailureOr<int64_t> axis = readFloatAxis(node, 1);
   if (failed(axis))
     return failure();
+  const Entry &x = node.inputs[0];
   return give(
       node, alongLast(x, *axis, [&](const Entry &rows) {
         Value value = eval.materialize(rows);
@@ -183,14 +179,10 @@ LogicalResult Legalizer::legalizeSoftmax(NodeContext &node) {
 }
 
 LogicalResult Legalizer::legalizeLogSoftmax(NodeContext &node) {
-  if (failed(expectTensors(node, 1)))
-    return failure();
-  const Entry &x = node.inputs[0];
-  if (!x.isFloat() || x.getRank() == 0)
-    return invalid(node, "needs a float tensor");
-  FailureOr<int64_t> axis = normalizeAxis(node, node.getInt("axis", -1), x.getRank());
+  FailureOr<int64_t> axis = readFloatAxis(node, 1);
   if (failed(axis))
     return failure();
+  const Entry &x = node.inputs[0];
   // A loss over log softmax is one op on the logits; see legalizeNegativeLogLikelihood.
   bool isLossOnly = llvm::all_of(node.op.getResult(0).getUsers(), [](Operation *user) {
     auto loss = dyn_cast<onnx::NodeOp>(user);

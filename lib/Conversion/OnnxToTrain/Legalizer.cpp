@@ -121,6 +121,15 @@ FailureOr<int64_t> Legalizer::normalizeAxis(NodeContext &node, int64_t axis, int
   return axis < 0 ? axis + rank : axis;
 }
 
+FailureOr<int64_t> Legalizer::readFloatAxis(NodeContext &node, size_t count) {
+  if (failed(expectTensors(node, count)))
+    return failure();
+  const Entry &x = node.inputs[0];
+  if (!x.isFloat() || x.getRank() == 0)
+    return invalid(node, "needs a float tensor");
+  return normalizeAxis(node, node.getInt("axis", -1), x.getRank());
+}
+
 FailureOr<Shape> Legalizer::readAxes(NodeContext &node, size_t inputIndex, int64_t rank) {
   Shape axes;
   if (auto list = node.getInts("axes")) {

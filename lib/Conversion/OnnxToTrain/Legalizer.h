@@ -105,6 +105,9 @@ private:
   mlir::LogicalResult expectFloat(NodeContext &node);
   /// Returns `axis` in [0, rank), or an error.
   mlir::FailureOr<int64_t> normalizeAxis(NodeContext &node, int64_t axis, int64_t rank);
+  /// Returns the attribute `axis`, by default the last one, for the first of `count` operands, which must be tensors;
+  /// fails where that one is not of floats or is a single number.
+  mlir::FailureOr<int64_t> readFloatAxis(NodeContext &node, size_t count);
   mlir::FailureOr<Shape> readAxes(NodeContext &node, size_t inputIndex, int64_t rank);
   mlir::LogicalResult checkOperands(NodeContext &node, const Entry &lhs, const Entry &rhs);
   mlir::LogicalResult checkCount(NodeContext &node, llvm::ArrayRef<int64_t> shape);
@@ -231,9 +234,11 @@ private:
   mlir::LogicalResult legalizeSoftmax(NodeContext &node);
   mlir::LogicalResult legalizeLogSoftmax(NodeContext &node);
   // Normalisations.
-  /// What a normalisation adds to the variance, and does to normalized elements. The entries broadcast to them.
+  /// What a normalisation adds to the variance, and does to normalized elements, to which `shape` broadcasts.
   struct Affine {
     Entry scale, bias;
+    /// The shape that scale and bias get.
+    Shape shape;
     double epsilon;
   };
   /// Returns `centered` · scale / sqrt(variance + epsilon) + bias.

@@ -79,12 +79,18 @@ void ChunkUpdates::buildTiedSums(func::FuncOp lastReduce) {
       continue;
     StringRef name = programs.use(load.getResourceAttr(), chunk).getValue();
     Value part = LoadOp::create(builder, load.getLoc(), load.getType(), name).getResult();
+    bool isOnHost = programs.getResource(load.getResourceAttr()).getLayout().getMemory() == plan::MemoryKind::host;
+    if (isOnHost)
+      part = MoveOp::create(builder, load.getLoc(), part, plan::MemoryKind::device).getResult();
     auto sum = AllReduceOp::create(builder, load.getLoc(), TypeRange(part.getType()), ValueRange(part),
                                    builder.getArrayAttr({}), builder.getDenseI64ArrayAttr(positions),
                                    train::ReductionKind::sum);
     StringRef weight = programs.getResource(load.getResourceAttr()).getLogicalName().value_or("");
     sum->setAttr(train::kIdAttr, builder.getStringAttr("update/" + weight + "/tied_sum"));
-    StoreOp::create(builder, load.getLoc(), name, sum.getResult(0));
+    Value whole = sum.getResult(0);
+    if (isOnHost)
+      whole = MoveOp::create(builder, load.getLoc(), whole, plan::MemoryKind::host).getResult();
+    StoreOp::create(builder, load.getLoc(), name, whole);
   }
 }
 

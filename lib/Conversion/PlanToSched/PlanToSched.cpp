@@ -32,30 +32,31 @@ public:
   LogicalResult lower(Operation &op) {
     if (ResourceOp reduced = getReducedGradient(op))
       return load(op.getResult(0), reduced, op);
-    bool isOnHost = getUpdateMemory(&op) == plan::MemoryKind::host;
+    // Each memory in which operators read a hyperparameter has a resource of it.
     for (Value operand : op.getOperands())
-      if (!(isOnHost && operand.getDefiningOp<train::HyperparameterOp>()) && failed(provide(operand, op)))
+      if (!operand.getDefiningOp<train::HyperparameterOp>() && failed(provide(operand, op)))
         return failure();
     bool isUpdate = op.getParentOfType<func::FuncOp>().getName() == train::kUpdateFunction;
     if (auto read = llvm::dyn_cast<train::ReadOp>(op))
-      return isUpdate ? loadMaster(read) : load(read.getResult(), resources.ofParameter(read.getParameter()), op);
+      return load(read.getResult(),
+                  isUpdate ? resources.ofMaster(read.getParameter()) : resources.ofParameter(read.getParameter()), op);
     if (auto hyperparameter = llvm::dyn_cast<train::HyperparameterOp>(op)) {
-      // Steps on the host load their own.
+      // Operators on the host load their own.
       ResourceOp scalar = resources.ofScalar(hyperparameter.getName(), plan::MemoryKind::device);
       return scalar ? load(hyperparameter.getResult(), scalar, op) : success();
     }
     if (auto write = llvm::dyn_cast<train::WriteOp>(op))
       return lower(write);
-    if (auto reshard = llvm::dyn_cast<plan::ReshardOp>(op))
-      return lower(reshard);
+    bool isOnHost = runsOnHost(op);
     if (isOnHost)
       bringToHost(op);
+    else
+      bringToDevice(op);
+    if (auto reshard = llvm::dyn_cast<plan::ReshardOp>(op))
+      return lower(reshard);
     FailureOr<Operation *> local = cloneLocal(builder, op, isOnHost ? onHost : mapping, mesh);
     if (failed(local))
       return failure();
-    if (isOnHost)
-      for (auto [old, made] : llvm::zip_equal(op.getResults(), (*local)->getResults()))
-        mapping.map(old, made);
     if (!keepsLayouts)
       (*local)->removeAttr(plan::kLayoutsAttr);
     return success();
@@ -63,7 +64,7 @@ public:
 
   /// Maps a value of the old function to one of the new function, if it has none yet: a load of its resource.
   LogicalResult provide(Value value, Operation &user) {
-    if (mapping.contains(value))
+    if (mapping.contains(value) || onHost.contains(value))
       return success();
     auto argument = llvm::dyn_cast<BlockArgument>(value);
     if (!argument)
@@ -78,7 +79,7 @@ public:
     if (!resource)
       return user.emitOpError("uses an argument that no resource holds");
     lastArgument = LoadOp::create(builder, argument.getLoc(), resource.getTensorType(), resource.getSymName());
-    mapping.map(value, lastArgument->getResult(0));
+    getMappingFor(resource).map(value, lastArgument->getResult(0));
     return success();
   }
 
@@ -86,27 +87,27 @@ public:
     if (!resource)
       return op.emitOpError("uses a value that no resource holds");
     auto load = LoadOp::create(builder, op.getLoc(), resource.getTensorType(), resource.getSymName());
-    mapping.map(value, load.getResult());
+    getMappingFor(resource).map(value, load.getResult());
     copyLabels(op, load);
     return success();
   }
 
-  /// Loads a master copy or state; what is on the host is brought to the device for the ops that run there.
-  LogicalResult loadMaster(train::ReadOp read) {
-    ResourceOp master = resources.ofMaster(read.getParameter());
-    if (failed(load(read.getResult(), master, *read)))
-      return failure();
-    if (master.getLayout().getMemory() == plan::MemoryKind::device)
-      return success();
-    Value value = mapping.lookup(read.getResult());
-    onHost.map(read.getResult(), value);
-    if (llvm::any_of(read->getUsers(),
-                     [](Operation *user) { return getUpdateMemory(user) == plan::MemoryKind::device; }))
-      mapping.map(read.getResult(), move(*read, value, plan::MemoryKind::device));
-    return success();
+  /// Whether an operator runs on the host: an optimizer step where its state is kept, a sum of squares, or of such
+  /// sums, where all that it reads is.
+  bool runsOnHost(Operation &op) const {
+    if (llvm::isa<train::SquareSumOp, train::AccumulateOp>(op))
+      return llvm::all_of(op.getOperands(), [&](Value operand) { return onHost.contains(operand); });
+    return getUpdateMemory(&op) == plan::MemoryKind::host;
   }
 
-  /// Maps the operands of an optimizer step that runs on the host to values in its memory.
+  /// Maps the operands of an operator that runs on the device to values in its memory.
+  void bringToDevice(Operation &op) {
+    for (Value operand : op.getOperands())
+      if (!mapping.contains(operand) && onHost.contains(operand))
+        mapping.map(operand, move(op, onHost.lookup(operand), plan::MemoryKind::device));
+  }
+
+  /// Maps the operands of an operator that runs on the host to values in its memory.
   void bringToHost(Operation &op) {
     for (Value operand : op.getOperands()) {
       if (onHost.contains(operand))
@@ -123,6 +124,10 @@ public:
       onHost.map(operand, value);
     }
   }
+
+  /// Returns the value in the host's memory for one of the old function; null where it is not there.
+  Value lookupOnHost(Value value) const { return onHost.lookupOrNull(value); }
+  void mapOnHost(Value value, Value part) { onHost.map(value, part); }
 
   Value move(Operation &op, Value value, plan::MemoryKind memory) {
     auto moved = MoveOp::create(builder, op.getLoc(), value, memory);
@@ -153,8 +158,12 @@ public:
   }
 
 private:
-  /// The values that steps on the host read, by those of the old function.
+  /// Values in the host's memory, by those of the old function; `mapping` has those in the device's.
   IRMapping onHost;
+
+  IRMapping &getMappingFor(ResourceOp resource) {
+    return resource.getLayout().getMemory() == plan::MemoryKind::host ? onHost : mapping;
+  }
 
   /// Returns the resource with the gradient that `@reduce` has reduced, where `op` is the reshard that asks for it.
   ResourceOp getReducedGradient(Operation &op) {
@@ -165,8 +174,10 @@ private:
     auto function = reshard->getParentOfType<func::FuncOp>();
     auto name = function.getArgAttrOfType<FlatSymbolRefAttr>(argument.getArgNumber(), train::kGradientAttr);
     ResourceOp reduced = name ? resources.ofReduced(name.getValue()) : ResourceOp();
-    return reduced && haveSameParts(plan::dropUnreduced(reduced.getLayout()), reshard.getTo(), mesh) ? reduced
-                                                                                                     : ResourceOp();
+    if (!reduced)
+      return nullptr;
+    LayoutAttr layout = plan::dropUnreduced(reduced.getLayout()).withMemory(plan::MemoryKind::device);
+    return haveSameParts(layout, reshard.getTo(), mesh) ? reduced : ResourceOp();
   }
 
   LogicalResult lower(plan::ReshardOp reshard) {
@@ -184,12 +195,11 @@ private:
     ResourceOp master = resources.ofMaster(write.getParameter()), compute = resources.ofParameter(write.getParameter());
     if (!master || !compute)
       return write.emitOpError("names no train.parameter: ") << write.getParameterAttr();
-    Value part = mapping.lookup(write.getValue());
+    bool isOnHost = onHost.contains(write.getValue());
+    Value part = (isOnHost ? onHost : mapping).lookup(write.getValue());
     auto store = [&](ResourceOp resource, Value value) {
       copyLabels(*write, StoreOp::create(builder, write.getLoc(), resource.getSymName(), value));
     };
-    Operation *step = write.getValue().getDefiningOp();
-    bool isOnHost = step && getUpdateMemory(step) == plan::MemoryKind::host;
     bool isKeptOnHost = master.getLayout().getMemory() == plan::MemoryKind::host;
     store(master, isKeptOnHost && !isOnHost ? move(*write, part, plan::MemoryKind::host) : part);
     if (master == compute)
@@ -207,6 +217,11 @@ private:
       auto converted = train::CastOp::create(builder, write.getLoc(), master.getTensorType().clone(element), own);
       copyLabels(*write, converted);
       own = converted;
+    }
+    if (compute.getLayout().getMemory() == plan::MemoryKind::host) {
+      // It has the parts of the master copy.
+      store(compute, isOnHost ? own : move(*write, own, plan::MemoryKind::host));
+      return success();
     }
     if (isOnHost)
       own = move(*write, own, plan::MemoryKind::device);
@@ -242,7 +257,11 @@ public:
   LogicalResult lower(train::StashOp op) {
     if (failed(forward.provide(op.getValue(), *op)))
       return failure();
-    backward.mapping.map(op.getResult(), hand(*op, forward.mapping.lookup(op.getValue())));
+    // A weight on the host is copied to the device again.
+    if (Value part = forward.lookupOnHost(op.getValue()))
+      backward.mapOnHost(op.getResult(), hand(*op, part));
+    else
+      backward.mapping.map(op.getResult(), hand(*op, forward.mapping.lookup(op.getValue())));
     return success();
   }
 
@@ -403,14 +422,16 @@ private:
       if (failed(lowering.provide(value, user)))
         return failure();
       Value part = lowering.mapping.lookup(value);
-      LayoutAttr made = plan::addReplicaSum(plan::getLayout(value), getOperation());
-      if (!plan::haveSameParts(made, resource.getLayout(), mesh)) {
-        FailureOr<Value> moved =
-            lowering.reshardPart(user, part, resource.getGlobalTensorType(), made, resource.getLayout());
+      LayoutAttr made = plan::addReplicaSum(plan::getLayout(value), getOperation()),
+                 wanted = resource.getLayout().withMemory(plan::MemoryKind::device);
+      if (!plan::haveSameParts(made, wanted, mesh)) {
+        FailureOr<Value> moved = lowering.reshardPart(user, part, resource.getGlobalTensorType(), made, wanted);
         if (failed(moved))
           return failure();
         part = *moved;
       }
+      if (resource.getLayout().getMemory() == plan::MemoryKind::host)
+        part = lowering.move(user, part, plan::MemoryKind::host);
       auto add = AddToOp::create(lowering.builder, user.getLoc(), resource.getSymName(), part);
       Attribute repeat = user.getAttr(plan::kRepeatAttr);
       if (repeat)
@@ -599,8 +620,8 @@ private:
     for (StringRef name : {plan::kMeshAttr, plan::kBucketBytesAttr, plan::kPipelineAttr})
       module->removeAttr(name);
     for (auto parameter : module.getOps<train::ParameterOp>())
-      for (StringRef name :
-           {plan::kLayoutAttr, plan::kGradientLayoutAttr, plan::kMasterLayoutAttr, plan::kStateMemoryAttr})
+      for (StringRef name : {plan::kLayoutAttr, plan::kGradientLayoutAttr, plan::kMasterLayoutAttr,
+                             plan::kStateMemoryAttr, plan::kGradientMemoryAttr, plan::kComputeMemoryAttr})
         parameter->removeAttr(name);
   }
 

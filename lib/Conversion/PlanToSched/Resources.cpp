@@ -92,22 +92,23 @@ LogicalResult Resources::declareParameters() {
     if (!compute || !master)
       return parameter.emitOpError("has no layouts");
     bool isConverted = parameter.getTrainable() && parameter.getComputeTensorType() != parameter.getTensorType();
-    plan::MemoryKind memory = plan::getStateMemory(parameter);
-    if (isConverted || memory != plan::MemoryKind::device || !plan::haveSameParts(compute, master, mesh))
+    plan::MemoryKind memory = plan::getStateMemory(parameter), read = plan::getComputeMemory(parameter);
+    bool isApart = parameter.getTrainable() && memory != read;
+    if (isConverted || isApart || !plan::haveSameParts(compute, master, mesh))
       masters[parameter.getSymName()] =
           describe(declare(parameter.getLoc(), ResourceKind::master, "master_" + parameter.getSymName(),
                            parameter.getTensorType(), master.withMemory(memory)),
                    parameter);
     parameters[parameter.getSymName()] =
         describe(declare(parameter.getLoc(), ResourceKind::parameter, "parameter_" + parameter.getSymName(),
-                         parameter.getComputeTensorType(), compute),
+                         parameter.getComputeTensorType(), compute.withMemory(read)),
                  parameter);
   }
   for (train::ParameterOp parameter : all)
     if (LayoutAttr layout = layoutOf(parameter, plan::kGradientLayoutAttr)) {
       gradients[parameter.getSymName()] =
           describe(declare(parameter.getLoc(), ResourceKind::gradient, "gradient_" + parameter.getSymName(),
-                           parameter.getTensorType(), layout),
+                           parameter.getTensorType(), layout.withMemory(plan::getGradientMemory(parameter))),
                    parameter);
       LayoutAttr master = layoutOf(parameter, plan::kMasterLayoutAttr);
       if (!plan::haveSameParts(plan::dropUnreduced(layout), master, mesh))

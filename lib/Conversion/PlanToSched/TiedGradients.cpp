@@ -17,7 +17,7 @@ bool isLinear(Operation *op) {
   if (auto pad = llvm::dyn_cast<train::PadOp>(op))
     return pad.getValue().isZero();
   return llvm::isa<AllGatherOp, ReduceScatterOp, AllToAllOp, PermuteOp, OwnPartOp, train::ReshapeOp, train::TransposeOp,
-                   train::SliceOp, train::CastOp>(op);
+                   MoveOp, train::SliceOp, train::CastOp>(op);
 }
 
 /// A sum of parts that chunks on several positions make.

@@ -191,8 +191,12 @@ const CommandKey &CommandKeys::get(Operation *command, bool isLater) {
   }
   if (launch && !launch.getSettings().empty() && row->settings == sched::SettingsInKey::timed)
     out << ' ' << launch.getSettings();
-  if (adds(command, isLater))
+  if (adds(command, isLater)) {
     out << " adds";
+    // A map takes as long as memory does; of what it adds to, each element is read too.
+    for (size_t i = ins; map && i < command->getNumOperands(); ++i)
+      key.work.bytes += getBytes(typeOf(command, i));
+  }
   if (launch)
     key.work.flops = countFlops(launch);
   if (row && row->bytes == sched::MovedBytes::chosen)

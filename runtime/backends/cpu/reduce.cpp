@@ -1,7 +1,8 @@
 // Reductions over dimensions, and the sum of squares.
 #include "rows.h"
 
-#include "windlass/rt/detail/squares.h"
+#include "windlass/rt/detail/host_squares.h"
+#include "windlass/rt/detail/reduce_all.h"
 
 #include <limits>
 
@@ -10,6 +11,9 @@ namespace windlass::rt {
 namespace {
 
 using cpu::sequence;
+using detail::put;
+using detail::reduce_all;
+using detail::reduce_range;
 
 // Sums are kept in double: a long sum in f32 would lose digits. A few neighbours may be merged in f32 before.
 struct sum_of {
@@ -17,12 +21,6 @@ struct sum_of {
   static constexpr double start = 0;
   static float merge(float a, float b) { return a + b; }
   static double add(double r, float x) { return r + static_cast<double>(x); }
-  static double join(double a, double b) { return a + b; }
-};
-struct squares_of {
-  using value = double;
-  static constexpr double start = 0;
-  static double add(double r, float x) { return r + static_cast<double>(x) * static_cast<double>(x); }
   static double join(double a, double b) { return a + b; }
 };
 struct max_of {
@@ -39,58 +37,6 @@ struct min_of {
   static float merge(float a, float b) { return add(a, b); }
   static float join(float a, float b) { return add(a, b); }
 };
-
-/// n evenly spaced elements. Lanes make the order of addition fixed and the loop a vector loop.
-template <class Op, class Stride> typename Op::value reduce_run(const float *x, Stride stride, std::int64_t n) {
-  constexpr int lanes = 32;
-  typename Op::value parts[lanes];
-  for (typename Op::value &part : parts)
-    part = Op::start;
-  std::int64_t i = 0;
-  for (; i + lanes <= n; i += lanes) {
-    WINDLASS_SIMD
-    for (int l = 0; l < lanes; ++l)
-      parts[l] = Op::add(parts[l], x[(i + l) * stride]);
-  }
-  for (; i < n; ++i)
-    parts[i % lanes] = Op::add(parts[i % lanes], x[i * stride]);
-  typename Op::value result = Op::start;
-  for (const typename Op::value part : parts)
-    result = Op::join(result, part);
-  return result;
-}
-
-/// The elements [begin, end) of a sequence.
-template <class Op>
-typename Op::value reduce_range(const float *x, const sequence &seq, std::int64_t begin, std::int64_t end) {
-  typename Op::value result = Op::start;
-  while (begin < end) {
-    const std::int64_t run = seq.run(), n = std::min(run - begin % run, end - begin);
-    cpu::with_stride(seq.stride(),
-                     [&](auto stride) { result = Op::join(result, reduce_run<Op>(x + seq.offset(begin), stride, n)); });
-    begin += n;
-  }
-  return result;
-}
-
-void put(float &out, double value, bool accumulate) {
-  out = static_cast<float>(accumulate ? static_cast<double>(out) + value : value);
-}
-
-/// One result from everything: parts of a number that does not depend on the threads, joined in order.
-template <class Op> void reduce_all(float &out, const float *x, const sequence &seq, bool accumulate, int threads) {
-  constexpr std::int32_t most = 64;
-  typename Op::value results[most];
-  const std::int32_t parts = detail::part_count(seq.count(), cpu::grain, most);
-  detail::parallel(threads, parts, 1, [&](std::int64_t first, std::int64_t last, std::int32_t) {
-    for (std::int64_t p = first; p < last; ++p)
-      results[p] = reduce_range<Op>(x, seq, seq.count() * p / parts, seq.count() * (p + 1) / parts);
-  });
-  typename Op::value result = Op::start;
-  for (std::int32_t p = 0; p < parts; ++p)
-    result = Op::join(result, results[p]);
-  put(out, static_cast<double>(result), accumulate);
-}
 
 template <class Op> void reduce_as(const view &out, const view &in, int reduced_rank, bool accumulate, int threads) {
   const int kept_rank = in.rank - reduced_rank;
@@ -181,29 +127,11 @@ status reduce(stream &s, const view &out, const view &in, std::int32_t reduced_r
 }
 
 status square_sum(stream &s, const view &out, const view &in, bool accumulate) {
-  WINDLASS_TRY(check_f32(out, "square_sum"));
-  WINDLASS_TRY(check_f32(in, "square_sum"));
-  return s.submit({"square_sum", 0, bytes_of({in}), {in.elements()}}, [=, threads = s.threads()]() -> status {
-    reduce_all<squares_of>(*out.as<float>(), in.as<const float>(), sequence(in, 0, in.rank), accumulate, threads);
-    return {};
-  });
+  return detail::square_sum_on_host(s, out, in, accumulate);
 }
 
-/// Each gradient's sum is added by itself, so that the bits are those of a command for each.
 status square_sum_list(stream &s, const view &out, const squared_gradients &gradients, bool accumulate) {
-  WINDLASS_TRY(check_f32(out, "square_sum"));
-  return s.submit(detail::work_of(gradients),
-                  [sum = out.as<float>(), gradients, accumulate, threads = s.threads()]() -> status {
-                    for (std::int32_t i = 0; i < gradients.count; ++i) {
-                      const squared_gradients::gradient &g = gradients.of[i];
-                      view elements; // in place, because a step allocates nothing
-                      elements.rank = 1;
-                      elements.sizes[0] = g.elements;
-                      elements.strides[0] = 1;
-                      reduce_all<squares_of>(*sum, g.data, sequence(elements, 0, 1), accumulate || i > 0, threads);
-                    }
-                    return {};
-                  });
+  return detail::square_sum_list_on_host(s, out, gradients, accumulate);
 }
 
 } // namespace windlass::rt

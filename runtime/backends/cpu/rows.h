@@ -2,32 +2,21 @@
 #ifndef WINDLASS_BACKENDS_CPU_ROWS_H
 #define WINDLASS_BACKENDS_CPU_ROWS_H
 
+#include "windlass/rt/detail/runs.h"
 #include "windlass/rt/detail/sequence.h"
 #include "windlass/rt/detail/team.h"
 #include "windlass/rt/view.h"
 
-#include <type_traits>
-
 namespace windlass::rt::cpu {
 
+using detail::grain;
 using detail::sequence;
-
-using unit_stride = std::integral_constant<std::int64_t, 1>;
+using detail::unit_stride;
+using detail::with_stride;
 
 inline std::int64_t last_stride(const view &v) {
   return v.rank == 0 || v.sizes[v.rank - 1] == 1 ? 1 : v.strides[v.rank - 1];
 }
-
-/// Calls f with the stride as a constant 1 where it is, so that the compiler vectorises that case.
-template <class F> void with_stride(std::int64_t stride, F f) {
-  if (stride == 1)
-    f(unit_stride());
-  else
-    f(stride);
-}
-
-/// The elements of work that are worth a thread of the team.
-constexpr std::int64_t grain = 8192;
 
 /// Calls f(row) for each of `rows` rows of `width` elements, divided among the team.
 template <class F> void for_rows(std::int32_t threads, std::int64_t rows, std::int64_t width, F f) {

@@ -55,7 +55,11 @@ __global__ void count_kernel(T *out, sequence places, std::int64_t inner, std::i
 status fill_now(stream &s, const detail::loop_nest<1> &nest, element_type type, double value) {
   return with_type(type, [&](auto t) {
     using T = decltype(t);
-    return detail::map_on_device(s, filler<T>{convert<T>(value)}, nest);
+    const filler<T> fill_one = {convert<T>(value)};
+    if (!s.is_on_host())
+      return detail::map_on_device(s, fill_one, nest);
+    detail::map_now(fill_one, nest, s.threads());
+    return status();
   });
 }
 

@@ -1,6 +1,7 @@
 // Reductions over dimensions, and the sum of squares.
 #include "rows.h"
 
+#include "windlass/rt/detail/host_squares.h"
 #include "windlass/rt/detail/squares.h"
 
 namespace windlass::rt {
@@ -232,12 +233,16 @@ status reduce(stream &s, const view &out, const view &in, std::int32_t reduced_r
 }
 
 status square_sum(stream &s, const view &out, const view &in, bool accumulate) {
+  if (s.is_on_host())
+    return detail::square_sum_on_host(s, out, in, accumulate);
   WINDLASS_TRY(cuda::check_views(cuda::are_real({out, in}), "square_sum"));
   return s.submit({"square_sum", 0, bytes_of({in}), {in.elements()}},
                   [=, &s]() -> status { return cuda::reduce_as<cuda::squares_of>(s, out, in, in.rank, accumulate); });
 }
 
 status square_sum_list(stream &s, const view &out, const squared_gradients &gradients, bool accumulate) {
+  if (s.is_on_host())
+    return detail::square_sum_list_on_host(s, out, gradients, accumulate);
   WINDLASS_TRY(cuda::check_views(out.type == element_type::f32, "square_sum"));
   return s.submit(detail::work_of(gradients), [sum = cuda::operand(out), gradients, accumulate, &s]() -> status {
     return cuda::sum_squares_of(s, sum, gradients, accumulate);

@@ -145,10 +145,13 @@ TEST_F(PlanFileTest, ClaimsAreNoPartOfWhatTheyAreMadeOf) {
   EXPECT_EQ(read->claims->profileHash, "profile");
   EXPECT_EQ(read->claims->boundStages, std::vector<int64_t>{1});
   EXPECT_EQ(hashPlan(*read, 1), hash);
+  EXPECT_EQ(read->claims->boundOffload, Offload::none);
   plan.claims->boundStages = {1, 2, 8};
+  plan.claims->boundOffload = Offload::gradients;
   llvm::Expected<PlanFile> ofStages = readPlanFile(writePlanFile(plan));
   ASSERT_TRUE(static_cast<bool>(ofStages)) << llvm::toString(ofStages.takeError());
   EXPECT_EQ(ofStages->claims->boundStages, (std::vector<int64_t>{1, 2, 8}));
+  EXPECT_EQ(ofStages->claims->boundOffload, Offload::gradients);
   plan.claims->boundNanoseconds.reset();
   llvm::Expected<PlanFile> unbounded = readPlanFile(writePlanFile(plan));
   ASSERT_TRUE(static_cast<bool>(unbounded)) << llvm::toString(unbounded.takeError());

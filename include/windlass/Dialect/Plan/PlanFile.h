@@ -5,6 +5,7 @@
 #include "windlass/Cluster/Cluster.h"
 #include "windlass/Dialect/Plan/IR/PlanOps.h"
 #include "windlass/Dialect/Plan/IR/PlanText.h"
+#include "windlass/Dialect/Plan/Transforms/Offload.h"
 
 #include "mlir/IR/BuiltinOps.h"
 
@@ -81,6 +82,8 @@ struct PlanClaims {
   std::string profileHash;
   /// The numbers of stages whose plans the bound is of, ascending; the plan's own is among them.
   std::vector<int64_t> boundStages = {1};
+  /// What the host was asked to hold in the plans that the bound is of.
+  Offload boundOffload = Offload::none;
 };
 
 struct MeshAxis {

@@ -121,14 +121,16 @@ private:
         return makeError("parameter " + printable(name) + " is not in the plan");
       parameter->removeAttr(kGradientLayoutAttr);
       parameter->removeAttr(kStateMemoryAttr);
+      parameter->removeAttr(kGradientMemoryAttr);
+      parameter->removeAttr(kComputeMemoryAttr);
       struct Copy {
-        StringRef attribute, key;
+        StringRef attribute, memory, key;
         const std::string &text;
       };
-      const Copy copies[] = {{kLayoutAttr, "compute", found->second.compute},
-                             {kMasterLayoutAttr, "master", found->second.master},
-                             {kGradientLayoutAttr, "gradient", found->second.gradient}};
-      for (const auto &[attribute, key, text] : copies) {
+      const Copy copies[] = {{kLayoutAttr, kComputeMemoryAttr, "compute", found->second.compute},
+                             {kMasterLayoutAttr, kStateMemoryAttr, "master", found->second.master},
+                             {kGradientLayoutAttr, kGradientMemoryAttr, "gradient", found->second.gradient}};
+      for (const auto &[attribute, memory, key, text] : copies) {
         if (attribute == kGradientLayoutAttr && text.empty() != !parameter.getTrainable())
           return makeError("parameter " + printable(name) +
                            (text.empty() ? " trains, but the plan has no layout of its gradient"
@@ -139,8 +141,9 @@ private:
             getLayout(text, parameter.getTensorType(), "parameter " + printable(name) + " " + key.str());
         if (!layout)
           return layout.takeError();
-        if (attribute == kMasterLayoutAttr && layout->getMemory() == MemoryKind::host && parameter.getTrainable()) {
-          parameter->setAttr(kStateMemoryAttr, MemoryKindAttr::get(module.getContext(), MemoryKind::host));
+        bool mayMove = parameter.getTrainable() || attribute == kLayoutAttr;
+        if (layout->getMemory() == MemoryKind::host && mayMove) {
+          parameter->setAttr(memory, MemoryKindAttr::get(module.getContext(), MemoryKind::host));
           layout = layout->withMemory(MemoryKind::device);
         }
         parameter->setAttr(attribute, *layout);

@@ -105,9 +105,7 @@ static LogicalResult addParameters(PlanFile &plan, ModuleOp module) {
       continue;
     PlannedParameter &row = plan.parameters[parameter.getLogicalName().str()];
     auto getText = [&](StringRef name) {
-      auto layout = parameter->getAttrOfType<LayoutAttr>(name);
-      if (name == kMasterLayoutAttr && layout)
-        layout = layout.withMemory(getStateMemory(parameter));
+      LayoutAttr layout = getCopyLayout(parameter, name);
       return layout ? toText(layout) : std::string();
     };
     if (!row.compute.empty())

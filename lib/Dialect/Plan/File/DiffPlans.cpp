@@ -247,11 +247,15 @@ std::vector<PlanDifference> plan::diffPlans(const PlanFile &before, const PlanFi
     auto boundOf = [](const PlanClaims &its) {
       return its.boundNanoseconds ? std::to_string(*its.boundNanoseconds) : std::string();
     };
+    auto offloadOf = [](const PlanClaims &its) {
+      return its.boundNanoseconds ? stringifyOffload(its.boundOffload).str() : std::string();
+    };
     auto stagesOf = [](const PlanClaims &its) {
       return its.boundNanoseconds ? listOf(its.boundStages, "and") : std::string();
     };
     compare("arena_bytes", &PlanClaims::arenaBytes);
     differ.add("", "bound_nanoseconds", boundOf(*before.claims), boundOf(*after.claims));
+    differ.add("", "bound_offload", offloadOf(*before.claims), offloadOf(*after.claims));
     differ.add("", "bound_stages", stagesOf(*before.claims), stagesOf(*after.claims));
     compare("cost_nanoseconds", &PlanClaims::costNanoseconds);
     compare("peak_bytes", &PlanClaims::peakBytes);

@@ -200,6 +200,12 @@ private:
     if (const llvm::json::Value *bound = reader.get("bound_nanoseconds");
         bound && bound->kind() != llvm::json::Value::Null)
       claims.boundNanoseconds = reader.getInteger("bound_nanoseconds", 0, kMax);
+    if (reader.find("bound_offload")) {
+      std::optional<Offload> offload = parseOffload(reader.getString("bound_offload"));
+      claims.boundOffload = offload.value_or(Offload::none);
+      if (!offload)
+        reader.fail("bound_offload", "must be none, optimizer, gradients or weights");
+    }
     if (reader.find("bound_stages")) {
       claims.boundStages = reader.getIntegers("bound_stages");
       bool areAscending = llvm::is_sorted(claims.boundStages, std::less_equal<int64_t>());

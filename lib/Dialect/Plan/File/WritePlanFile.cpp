@@ -116,6 +116,8 @@ std::string plan::writePlanFile(const PlanFile &plan) {
     writer.open("claims");
     writer.add("arena_bytes", plan.claims->arenaBytes);
     writer.add("bound_nanoseconds", plan.claims->boundNanoseconds ? Value(*plan.claims->boundNanoseconds) : nullptr);
+    if (plan.claims->boundNanoseconds && plan.claims->boundOffload != Offload::none)
+      writer.add("bound_offload", stringifyOffload(plan.claims->boundOffload));
     if (plan.claims->boundNanoseconds && plan.claims->boundStages != std::vector<int64_t>{1})
       writer.add("bound_stages", Array(plan.claims->boundStages));
     writer.add("certificate_hash", plan.claims->certificateHash);

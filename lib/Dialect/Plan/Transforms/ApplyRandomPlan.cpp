@@ -77,10 +77,24 @@ struct ApplyRandomPlan : windlass::plan::impl::ApplyRandomPlanBase<ApplyRandomPl
     }
     module->setAttr(kUnitBytesAttr, IntegerAttr::get(IntegerType::get(&getContext(), 64), 1 << random.below(20)));
     if (random.oneIn(2))
-      for (auto parameter : module.getOps<train::ParameterOp>())
-        if (parameter.getRole() == train::Role::weight && parameter.getTrainable() && random.oneIn(2))
-          parameter->setAttr(kStateMemoryAttr, MemoryKindAttr::get(&getContext(), MemoryKind::host));
+      chooseMemories();
     return success();
+  }
+
+  /// Keeps the state of some parameters on the host, and of some of these the gradients, or the weights that operators
+  /// read, where that is possible.
+  void chooseMemories() {
+    auto host = MemoryKindAttr::get(&getContext(), MemoryKind::host);
+    for (auto parameter : getOperation().getOps<train::ParameterOp>()) {
+      if (parameter.getRole() != train::Role::weight || !parameter.getTrainable() || !random.oneIn(2))
+        continue;
+      parameter->setAttr(kStateMemoryAttr, host);
+      auto layoutOf = [&](StringRef name) { return parameter->getAttrOfType<LayoutAttr>(name); };
+      if (random.oneIn(2) && isReadAsAccumulated(layoutOf(kGradientLayoutAttr), layoutOf(kMasterLayoutAttr), mesh))
+        parameter->setAttr(kGradientMemoryAttr, host);
+      if (random.oneIn(2) && haveSameParts(layoutOf(kLayoutAttr), layoutOf(kMasterLayoutAttr), mesh))
+        parameter->setAttr(kComputeMemoryAttr, host);
+    }
   }
 
   using Axes = SmallVector<StringAttr>;

@@ -1,4 +1,5 @@
 #include "windlass/Dialect/Plan/Transforms/NamedStrategies.h"
+#include "windlass/Dialect/Plan/Transforms/Offload.h"
 #include "windlass/Dialect/Plan/Transforms/Passes.h"
 #include "windlass/Dialect/Plan/Transforms/Propagation.h"
 #include "windlass/Dialect/Plan/Transforms/ReshardPlan.h"
@@ -89,9 +90,9 @@ private:
   }
 
   /// Sets the size of units, so that the largest sharded weight of a repeated block fits with its bias, and the
-  /// prefetch window, where weights are gathered or gradients scattered for operators, to twice as much for these:
-  /// while one unit is used, the next may be gathered, and its gradients scattered. So units need little more memory
-  /// than weights.
+  /// prefetch window, where weights are gathered, or copied from the host, or gradients scattered for operators, to
+  /// twice as much for these: while one unit is used, the next may be gathered, and its gradients scattered. So units
+  /// need little more memory than weights.
   void setUnits(func::FuncOp microbatch) {
     auto getUnit = [&](ArrayRef<StringRef> copies) {
       int64_t largest = getLargestShards(microbatch, copies);
@@ -106,7 +107,7 @@ private:
   }
 
   /// Returns the bytes of the largest weight, in repeated blocks where there is one in any, of whose copies one of
-  /// `copies` is sharded.
+  /// `copies` is sharded, or which is on the host.
   int64_t getLargestShards(func::FuncOp microbatch, ArrayRef<StringRef> copies) {
     SymbolTable symbols(module);
     int64_t largest = 0, largestRepeated = 0;
@@ -117,7 +118,7 @@ private:
         auto kept = parameter->getAttrOfType<LayoutAttr>(copy);
         return kept && !haveSameParts(dropUnreduced(kept), used, mesh);
       };
-      if (!parameter || llvm::none_of(copies, isSharded))
+      if (!parameter || (llvm::none_of(copies, isSharded) && getComputeMemory(parameter) == MemoryKind::device))
         continue;
       int64_t bytes = getTensorBytes(used.getLocalType(parameter.getTensorType(), mesh));
       largest = std::max(largest, bytes);
@@ -292,6 +293,15 @@ private:
       for (auto [copy, attribute] : {std::pair("compute", kLayoutAttr), {"master", kMasterLayoutAttr}})
         if (LayoutAttr pin = getPinnedCopy(parameter, copy))
           parameter->setAttr(attribute, pin);
+    for (auto parameter : module.getOps<train::ParameterOp>()) {
+      auto layoutOf = [&](StringRef copy) { return parameter->getAttrOfType<LayoutAttr>(copy); };
+      if (parameter->hasAttr(kGradientMemoryAttr) &&
+          !isReadAsAccumulated(layoutOf(kGradientLayoutAttr), layoutOf(kMasterLayoutAttr), mesh))
+        parameter->removeAttr(kGradientMemoryAttr);
+      if (parameter->hasAttr(kComputeMemoryAttr) &&
+          !haveSameParts(layoutOf(kLayoutAttr), layoutOf(kMasterLayoutAttr), mesh))
+        parameter->removeAttr(kComputeMemoryAttr);
+    }
     // Optimizer state has the layout of its weight's master copy.
     for (auto state : module.getOps<train::ParameterOp>())
       if (auto name = state.getOfAttr())
@@ -350,8 +360,11 @@ struct ApplyStrategy : windlass::plan::impl::ApplyStrategyBase<ApplyStrategy> {
     if (failed(pinned))
       return failure();
     choice.pins = std::move(*pinned);
-    if (hostState)
-      keepStateOnHost(module);
+    std::optional<Offload> held = parseOffload(offload);
+    if (!held)
+      return module.emitError("offload takes none, optimizer, gradients or weights");
+    if (*held != Offload::none)
+      keepOnHost(module, *held);
     return applyStrategy(module, choice, bucketBytes);
   }
 
@@ -414,12 +427,6 @@ int64_t plan::getMicroBatches(ModuleOp module) {
     if (auto attribute = settings.getAs<IntegerAttr>("micro_batches"))
       return attribute.getInt();
   return 1;
-}
-
-void plan::keepStateOnHost(ModuleOp module) {
-  for (auto parameter : module.getOps<train::ParameterOp>())
-    if (parameter.getRole() == train::Role::weight && parameter.getTrainable())
-      parameter->setAttr(kStateMemoryAttr, MemoryKindAttr::get(module.getContext(), MemoryKind::host));
 }
 
 MeshAttr plan::makeMesh(MLIRContext *context, int64_t replicas, int64_t batchParts, int64_t modelRanks) {

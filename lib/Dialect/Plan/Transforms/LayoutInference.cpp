@@ -40,9 +40,28 @@ SmallVector<StringAttr> plan::getFlatAxes(LayoutAttr layout, MeshAttr mesh) {
   return axes;
 }
 
-MemoryKind plan::getStateMemory(train::ParameterOp weight) {
-  auto memory = weight->getAttrOfType<MemoryKindAttr>(kStateMemoryAttr);
+static MemoryKind getMemory(train::ParameterOp weight, StringRef name) {
+  auto memory = weight->getAttrOfType<MemoryKindAttr>(name);
   return memory ? memory.getValue() : MemoryKind::device;
+}
+
+MemoryKind plan::getStateMemory(train::ParameterOp weight) { return getMemory(weight, kStateMemoryAttr); }
+
+MemoryKind plan::getGradientMemory(train::ParameterOp weight) { return getMemory(weight, kGradientMemoryAttr); }
+
+MemoryKind plan::getComputeMemory(train::ParameterOp weight) { return getMemory(weight, kComputeMemoryAttr); }
+
+LayoutAttr plan::getCopyLayout(train::ParameterOp parameter, StringRef attribute) {
+  auto layout = parameter->getAttrOfType<LayoutAttr>(attribute);
+  if (!layout)
+    return layout;
+  return layout.withMemory(attribute == kLayoutAttr         ? getComputeMemory(parameter)
+                           : attribute == kMasterLayoutAttr ? getStateMemory(parameter)
+                                                            : getGradientMemory(parameter));
+}
+
+bool plan::isReadAsAccumulated(LayoutAttr gradient, LayoutAttr master, MeshAttr mesh) {
+  return gradient.getUnreduced().empty() && haveSameParts(gradient, master, mesh);
 }
 
 bool plan::haveSameParts(LayoutAttr a, LayoutAttr b, MeshAttr mesh) {

@@ -31,8 +31,8 @@ LogicalResult verifyLayout(Emit emit, LayoutAttr layout, Type type, MeshAttr mes
     return failure();
   if (layout.getMemory() != MemoryKind::device)
     return emit() << "is kept on " << stringifyMemoryKind(layout.getMemory())
-                  << ", but only master copies and the optimizer's state may be elsewhere than on the device, in the "
-                     "host's memory (--offload optimizer)";
+                  << ", but only what parameters keep from step to step may be elsewhere than on the device, in the "
+                     "host's memory (--offload)";
   llvm::SmallSet<StringRef, 4> used;
   auto use = [&](StringAttr axis) -> LogicalResult {
     if (mesh.indexOf(axis.getValue()) < 0)
@@ -117,10 +117,29 @@ struct VerifyLayouts : windlass::plan::impl::VerifyLayoutsBase<VerifyLayouts> {
           return parameter.emitOpError() << "has layout " << layout
                                          << ", but state has that of the master copy of its weight, " << master;
     }
-    if (auto gradient = parameter->getAttrOfType<LayoutAttr>(kGradientLayoutAttr))
-      return verifyReshard(parameter, parameter.getTensorType(), gradient,
-                           parameter->getAttrOfType<LayoutAttr>(kMasterLayoutAttr));
-    return success();
+    auto gradient = parameter->getAttrOfType<LayoutAttr>(kGradientLayoutAttr),
+         master = parameter->getAttrOfType<LayoutAttr>(kMasterLayoutAttr);
+    if (getComputeMemory(parameter) != MemoryKind::device && parameter.getTrainable()) {
+      if (getStateMemory(parameter) != getComputeMemory(parameter))
+        return parameter.emitOpError("keeps the weight that operators read on the host, but its master copy, of which "
+                                     "that is made, is on the device");
+      if (auto compute = parameter->getAttrOfType<LayoutAttr>(kLayoutAttr); !haveSameParts(compute, master, mesh))
+        return parameter.emitOpError("keeps the weight that operators read on the host in the layout ")
+               << compute << ", but its master copy has " << master
+               << ": only weights of which ranks keep just what they update can be there";
+    }
+    if (!gradient)
+      return success();
+    if (getGradientMemory(parameter) != MemoryKind::device) {
+      if (getStateMemory(parameter) != getGradientMemory(parameter))
+        return parameter.emitOpError("accumulates its gradient on the host, but its master copy, which the gradient "
+                                     "updates, is on the device");
+      if (!isReadAsAccumulated(gradient, master, mesh))
+        return parameter.emitOpError("accumulates its gradient on the host in the layout ")
+               << gradient << ", but its master copy has " << master
+               << ": only gradients that each micro-batch brings to the master copy's layout can be there";
+    }
+    return verifyReshard(parameter, parameter.getTensorType(), gradient, master);
   }
 
   LogicalResult verifyReshard(Operation *op, RankedTensorType type, LayoutAttr from, LayoutAttr to) {

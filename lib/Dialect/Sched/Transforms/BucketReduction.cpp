@@ -58,7 +58,7 @@ public:
   }
 
   /// Divides the remaining commands of `@reduce`: a collective is issued early with all commands before it, except
-  /// those that read results of collectives or span positions.
+  /// those that read results of collectives, span positions or work on the host's memory.
   void addReduce(std::vector<Command> commands) {
     std::vector<Command> group;
     for (Command &command : commands) {
@@ -115,6 +115,8 @@ private:
       mayMove &= command.kind != Command::Kind::Wait || command.stream != kComputeStream;
       for (const View &view : llvm::concat<const View>(command.ins, command.outs)) {
         mayMove &= !touchedByRest.contains(view.storage) && !movedEarly.contains(view.storage);
+        // The host may still add to what the backward pass has copied there.
+        mayMove &= program.storages[view.storage].memory == plan::MemoryKind::device;
         issue.position = std::max(issue.position, lastTouch.lookup(view.storage));
         issue.hasTransients |= program.storages[view.storage].isTransient;
       }

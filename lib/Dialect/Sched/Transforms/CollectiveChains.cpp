@@ -8,6 +8,12 @@ using namespace windlass::sched;
 
 static bool isView(Operation *op) { return isa<train::ReshapeOp, train::TransposeOp>(op); }
 
+/// Whether the operation copies a value to the device.
+static bool isFetch(Operation *op) {
+  auto move = dyn_cast<MoveOp>(op);
+  return move && move.getMemory() == plan::MemoryKind::device;
+}
+
 int64_t sched::getBytes(TypeRange types) {
   int64_t bytes = 0;
   for (Type type : types)
@@ -33,30 +39,28 @@ static bool addSources(Value value, const llvm::DenseSet<Attribute> &written, Sm
     return !written.contains(load.getResourceAttr());
   }
   auto gather = dyn_cast<AllGatherOp>(maker);
-  bool isOwn = isView(maker) || (gather && gather.getInputs().size() == 1 && needsNoCopy(gather));
+  bool isOwn = isView(maker) || isFetch(maker) || (gather && gather.getInputs().size() == 1 && needsNoCopy(gather));
   if (!isOwn || !addSources(maker->getOperand(0), written, chain))
     return false;
   chain.push_back(maker);
   return true;
 }
 
-static std::optional<Gather> findGather(AllGatherOp op, const llvm::DenseSet<Attribute> &written) {
+static std::optional<Gather> findGather(Operation *op, const llvm::DenseSet<Attribute> &written) {
   Gather gather;
   gather.op = op;
-  if (!needsNoCopy(op))
-    return std::nullopt;
-  for (Value input : op.getInputs())
+  for (Value input : op->getOperands())
     if (!addSources(input, written, gather.chain))
       return std::nullopt;
   gather.chain.push_back(op);
-  for (Value value : op.getResults()) {
+  for (Value value : op->getResults()) {
     while (value.hasOneUse() && isView(*value.user_begin())) {
       gather.chain.push_back(*value.user_begin());
       value = gather.chain.back()->getResult(0);
     }
     gather.bytes += getBytes(value.getType());
     for (Operation *user : value.getUsers()) {
-      // Only the last one of several gathers in a row brings what operators use.
+      // Only the last one of a copy and gathers in a row brings what operators use.
       if (isa<AllGatherOp>(user) && value.hasOneUse())
         return std::nullopt;
       if (!gather.firstUse || user->isBeforeInBlock(gather.firstUse))
@@ -66,25 +70,40 @@ static std::optional<Gather> findGather(AllGatherOp op, const llvm::DenseSet<Att
   return gather.firstUse ? std::optional(std::move(gather)) : std::nullopt;
 }
 
-SmallVector<Gather> sched::findGathers(Block &block) {
+void sched::sortByUse(MutableArrayRef<Gather> gathers) {
+  llvm::sort(gathers, [](const Gather &a, const Gather &b) {
+    return a.firstUse == b.firstUse ? a.chain.front()->isBeforeInBlock(b.chain.front())
+                                    : a.firstUse->isBeforeInBlock(b.firstUse);
+  });
+}
+
+/// Returns the gathers or fetches whose last operation is wanted.
+static SmallVector<Gather> findAll(Block &block, llvm::function_ref<bool(Operation *)> isWanted) {
   llvm::DenseSet<Attribute> written;
   for (Operation &op : block)
     if (isa<StoreOp, AddToOp>(op))
       written.insert(op.getAttr("resource"));
   SmallVector<Gather> gathers;
-  for (auto op : block.getOps<AllGatherOp>())
-    if (std::optional<Gather> gather = findGather(op, written))
-      gathers.push_back(std::move(*gather));
-  llvm::sort(gathers, [](const Gather &a, const Gather &b) {
-    return a.firstUse == b.firstUse ? a.chain.front()->isBeforeInBlock(b.chain.front())
-                                    : a.firstUse->isBeforeInBlock(b.firstUse);
-  });
+  for (Operation &op : block)
+    if (isWanted(&op))
+      if (std::optional<Gather> gather = findGather(&op, written))
+        gathers.push_back(std::move(*gather));
+  sortByUse(gathers);
   return gathers;
 }
 
+SmallVector<Gather> sched::findGathers(Block &block) {
+  return findAll(block, [](Operation *op) {
+    auto gather = dyn_cast<AllGatherOp>(op);
+    return gather && needsNoCopy(gather);
+  });
+}
+
+SmallVector<Gather> sched::findFetches(Block &block) { return findAll(block, isFetch); }
+
 /// Whether a delivery may have the operation between the collective and the resource. What fills up the last range of a
 /// flat copy is cut off by a slice.
-static bool isOnTheWay(Operation *op) { return isView(op) || isa<train::SliceOp, StoreOp, AddToOp>(op); }
+static bool isOnTheWay(Operation *op) { return isView(op) || isa<train::SliceOp, MoveOp, StoreOp, AddToOp>(op); }
 
 /// Returns the operations that bring `value` to a resource; none where something else is done with it.
 static SmallVector<Operation *, 2> findWay(Value value) {

@@ -8,11 +8,11 @@
 
 namespace windlass::sched {
 
-/// A gather of weights from their shards.
+/// A gather of weights from their shards, or a copy of a weight from the host.
 struct Gather {
-  /// The last collective, behind which the weights are whole.
-  AllGatherOp op;
-  /// The loads, collectives and views up to the values that operators use, each behind what it uses.
+  /// The last collective, or the copy, behind which the weights are whole and on the device.
+  mlir::Operation *op = nullptr;
+  /// The loads, copies, collectives and views up to the values that operators use, each behind what it uses.
   llvm::SmallVector<mlir::Operation *, 4> chain;
   mlir::Operation *firstUse = nullptr;
   /// The bytes of the whole weights.
@@ -23,6 +23,12 @@ struct Gather {
 /// gather cannot move where its resource is written in the function, or where a copy puts the blocks of its members in
 /// order: the compute stream would wait where the gather is begun.
 llvm::SmallVector<Gather> findGathers(mlir::Block &block);
+
+/// Returns in the same order the copies of weights from the host that can move and that no gather uses.
+llvm::SmallVector<Gather> findFetches(mlir::Block &block);
+
+/// Puts gathers and fetches in the order in which their results are first used.
+void sortByUse(llvm::MutableArrayRef<Gather> gathers);
 
 /// A collective each of whose results does nothing but change a resource that no other operation of the function
 /// touches, so that the change can be made later.

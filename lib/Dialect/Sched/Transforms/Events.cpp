@@ -1,4 +1,5 @@
-// Reduces events to those that the order needs, with the same numbers in every instance of a repeated block.
+// Reduces events to those that the order needs, and numbers them: an event is recorded by one stream, and has the same
+// number in every instance of a repeated block.
 #include "ProgramLowering.h"
 
 #include <map>
@@ -37,50 +38,79 @@ bool isEvent(const Command &command) {
   return command.kind == Command::Kind::Record || command.kind == Command::Kind::Wait;
 }
 
+/// Numbers the events of one function, from 0 for each recording stream. A stream's first numbers go to events that
+/// begin and end within one instance of a repeated block: they are the same in each instance, so that instances have
+/// equal commands. All other events of the stream get the numbers behind these.
+class EventNumbers {
+public:
+  explicit EventNumbers(std::vector<Command> &commands);
+
+  /// Returns how many numbers each stream uses.
+  std::map<unsigned, int64_t> getUsed() const;
+
+  /// Writes the numbers into the commands: those of a stream begin at `first`.
+  void write(const std::map<unsigned, int64_t> &first);
+
+private:
+  struct Stream {
+    /// Within an instance nothing of another one is alive, so one pool serves all instances.
+    NumberPool locals;
+    NumberPool others;
+  };
+
+  unsigned streamOf(const Span &span) const { return commands[span.record].stream; }
+  bool isLocal(const Span &span) const {
+    return commands[span.record].repeat && segment[span.record] == segment[span.last];
+  }
+
+  std::vector<Command> &commands;
+  std::vector<size_t> segment; // by command: the run of commands with one repeat
+  llvm::DenseMap<int64_t, Span> spans;
+  llvm::DenseMap<int64_t, int64_t> numbers;
+  std::map<unsigned, Stream> streams;
+};
+
 } // namespace
 
-/// Numbers the events of one function. Those that begin and end within one instance of a repeated block are numbered
-/// from 0 in each instance, so that instances have equal commands; the others come after them.
-static int64_t numberEventsOf(std::vector<Command> &commands) {
-  std::vector<size_t> segment(commands.size(), 0);
+EventNumbers::EventNumbers(std::vector<Command> &commands) : commands(commands), segment(commands.size(), 0) {
   for (size_t i = 1; i < commands.size(); ++i)
     segment[i] = segment[i - 1] + (commands[i].repeat != commands[i - 1].repeat);
-  llvm::DenseMap<int64_t, Span> spans;
   for (size_t i = 0; i < commands.size(); ++i) {
     if (commands[i].kind == Command::Kind::Record)
       spans[commands[i].event] = {i, i};
     else if (commands[i].kind == Command::Kind::Wait)
       spans.find(commands[i].event)->second.last = i;
   }
-  auto isLocal = [&](const Span &span) {
-    return commands[span.record].repeat && segment[span.record] == segment[span.last];
-  };
+  for (size_t i = 0; i < commands.size(); ++i) {
+    if (!isEvent(commands[i]))
+      continue;
+    int64_t event = commands[i].event;
+    const Span &span = spans.find(event)->second;
+    Stream &stream = streams[streamOf(span)];
+    NumberPool &pool = isLocal(span) ? stream.locals : stream.others;
+    if (i == span.record)
+      numbers[event] = pool.take();
+    if (i == span.last)
+      pool.giveBack(numbers[event]);
+  }
+}
 
-  llvm::DenseMap<int64_t, int64_t> numbers;
-  auto number = [&](bool local) {
-    // Within an instance nothing of another one is alive, so one pool serves all.
-    NumberPool pool;
-    for (size_t i = 0; i < commands.size(); ++i) {
-      if (!isEvent(commands[i]))
-        continue;
-      int64_t event = commands[i].event;
-      const Span &span = spans.find(event)->second;
-      if (isLocal(span) != local)
-        continue;
-      if (i == span.record)
-        numbers[event] = pool.take();
-      if (i == span.last)
-        pool.giveBack(numbers[event]);
-    }
-    return pool.getUsed();
-  };
-  int64_t locals = number(true), others = number(false);
-  for (Command &command : commands)
-    if (isEvent(command)) {
-      int64_t event = command.event;
-      command.event = numbers[event] + (isLocal(spans.find(event)->second) ? 0 : locals);
-    }
-  return locals + others;
+std::map<unsigned, int64_t> EventNumbers::getUsed() const {
+  std::map<unsigned, int64_t> used;
+  for (const auto &[number, stream] : streams)
+    used[number] = stream.locals.getUsed() + stream.others.getUsed();
+  return used;
+}
+
+void EventNumbers::write(const std::map<unsigned, int64_t> &first) {
+  for (Command &command : commands) {
+    if (!isEvent(command))
+      continue;
+    const Span &span = spans.find(command.event)->second;
+    unsigned stream = streamOf(span);
+    int64_t behind = isLocal(span) ? 0 : streams.find(stream)->second.locals.getUsed();
+    command.event = first.at(stream) + behind + numbers[command.event];
+  }
 }
 
 /// Merges the waits at a function's end to one event per stream, because a stream ends its commands in order. Records
@@ -190,8 +220,23 @@ void ProgramLowering::numberEvents() {
       mergeLastWaits(commands, end, events);
     mergeEqualRecords(commands);
   }
+
+  // What a function records is waited for in it or in the reduction behind it, so functions share the numbers. Streams
+  // do not: a wait that a queue still holds ends at any later record of its event, and only those of the stream that it
+  // waits for come after what it waits for.
+  std::vector<EventNumbers> numbered;
+  std::map<unsigned, int64_t> used;
+  for (auto &[function, commands] : functions) {
+    numbered.emplace_back(commands);
+    for (auto [stream, count] : numbered.back().getUsed())
+      used[stream] = std::max(used[stream], count);
+  }
   events = 0;
-  // What a function records is waited for in it or in the reduction behind it, so functions share the numbers.
-  for (auto &[function, commands] : functions)
-    events = std::max(events, numberEventsOf(commands));
+  std::map<unsigned, int64_t> first;
+  for (auto [stream, count] : used) {
+    first[stream] = events;
+    events += count;
+  }
+  for (EventNumbers &its : numbered)
+    its.write(first);
 }

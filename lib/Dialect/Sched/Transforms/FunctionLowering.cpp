@@ -40,6 +40,8 @@ LogicalResult FunctionLowering::run(ArrayRef<View> arguments, SmallVectorImpl<Vi
   for (Operation &op : body)
     if (auto name = op.getAttrOfType<FlatSymbolRefAttr>("resource"); name && isa<LoadOp, StoreOp, AddToOp>(op))
       resourceUsers[name].push_back(&op);
+  for (auto move : body.getOps<MoveOp>())
+    largestMove = std::max(largestMove, getTensorBytes(tensorType(move.getResult())));
 
   for (Operation &op : body.without_terminator()) {
     if (skipped.contains(&op))
@@ -300,6 +302,8 @@ FunctionLowering::Destination FunctionLowering::getAssembled(Operation *op, Oper
     if (sum && sumsRepeats(sum)) {
       // At the start of the function, so that it stands in no instance.
       Command fill = makeFill(op, result.view, 0);
+      if (memory == plan::MemoryKind::host)
+        fill.stream = program.getStream(StreamKind::host);
       commands.insert(commands.begin(), std::move(fill));
       begun.insert(op);
     }
@@ -496,6 +500,9 @@ void FunctionLowering::pushWait(int64_t event, Location loc, Attribute repeat) {
   });
   commands.push_back(std::move(wait));
   lastComputed = commands.size();
+  // Other streams that use it do not wait for the event any more, but for this wait.
+  for (unsigned storage : commands.back().keepsAlive)
+    touched[storage] = commands.size();
 }
 
 void FunctionLowering::waitFor(const Command &command) {

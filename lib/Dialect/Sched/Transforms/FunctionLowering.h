@@ -78,9 +78,25 @@ private:
   void pushBeside(Command command, mlir::Operation *op);
   /// Makes the stream of `command` wait for the compute stream's last command on the storages of `command`.
   void waitForCompute(const Command &command, mlir::Operation *op);
-  /// Makes the streams that write to the host's memory wait until the last but one of `tensors` is no longer used, so
-  /// that another tensor may have its place.
-  void limit(llvm::ArrayRef<unsigned> tensors, mlir::Operation *op);
+  /// Transient tensors that moves have begun to bring elsewhere, in order. Those from `first` on still hold memory.
+  struct Transit {
+    struct Tensor {
+      unsigned storage;
+      /// The event behind which a stream beside the compute stream has made it; none where the compute stream has.
+      std::optional<int64_t> made;
+    };
+    llvm::SmallVector<Tensor> tensors;
+    size_t first = 0;
+    int64_t bytes = 0;
+  };
+  /// Makes room for a tensor beside those that hold memory, so that all take twice the bytes of the largest one that
+  /// the function moves at most: calls `release` with each that has to be no longer used.
+  void makeRoom(Transit &transit, int64_t bytes, llvm::function_ref<void(const Transit::Tensor &)> release);
+  void add(Transit &transit, unsigned storage, std::optional<int64_t> made = std::nullopt);
+  /// Makes the compute stream wait for the event, if something is in use until then.
+  void waitIfPending(int64_t event, mlir::Operation *op);
+  /// Makes the streams that write to the host's memory wait until the storage is no longer used.
+  void releaseOnHost(unsigned storage, mlir::Operation *op);
   void pushEvent(Command::Kind kind, unsigned stream, int64_t event, mlir::Operation *op);
   void pushCopy(mlir::Operation *op, const View &out, const View &in);
   Command makeFill(mlir::Operation *op, const View &out, double value);
@@ -123,8 +139,13 @@ private:
   /// waited for it.
   std::optional<std::pair<int64_t, size_t>> computed;
   llvm::SmallDenseSet<unsigned> waited;
-  /// The storages on the host into which tensors are copied, in order, and the transient ones that are copied back.
-  llvm::SmallVector<unsigned> arriving, leaving;
+  /// Whether the function has a command on the host's stream.
+  bool hasHostBegun = false;
+  /// The tensors on the host that have been copied there, and those that are copied back; those of the device that are
+  /// copied from it.
+  Transit arriving, leaving, departing;
+  /// The bytes of the largest tensor that the function moves.
+  int64_t largestMove = 0;
   /// Where the operator that is lowered runs, and its results are.
   plan::MemoryKind memory = plan::MemoryKind::device;
   llvm::DenseMap<mlir::Attribute, mlir::SmallVector<mlir::Operation *>> resourceUsers;

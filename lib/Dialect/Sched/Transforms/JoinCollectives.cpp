@@ -77,9 +77,9 @@ Operation *replace(ArrayRef<Operation *> ops, Operation *place) {
 /// results follow; nothing else reads these before.
 void joinGathers(ArrayRef<Gather> gathers) {
   SmallVector<Operation *> ops, views;
-  AllGatherOp first = gathers.front().op;
+  Operation *first = gathers.front().op;
   for (const Gather &gather : gathers) {
-    auto own = llvm::find(gather.chain, AllGatherOp(gather.op).getOperation());
+    auto own = llvm::find(gather.chain, gather.op);
     if (gather.op != first)
       for (Operation *source : llvm::make_range(gather.chain.begin(), own))
         source->moveBefore(first);

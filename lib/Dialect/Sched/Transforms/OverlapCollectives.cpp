@@ -16,10 +16,12 @@ namespace windlass::sched {
 
 namespace {
 
-/// Moves gathers of weights up: each to behind the first use of the last earlier gather whose bytes, together with
-/// those of all later gathers up to this one, exceed `window`.
+/// Moves gathers of weights, and copies of weights from the host, up: each to behind the first use of the last earlier
+/// gather whose bytes, together with those of all later gathers up to this one, exceed `window`.
 void issueGathersEarly(Block &block, int64_t window) {
   SmallVector<Gather> gathers = findGathers(block);
+  llvm::append_range(gathers, findFetches(block));
+  sortByUse(gathers);
   for (size_t i = 0; i < gathers.size(); ++i) {
     Gather &gather = gathers[i];
     int64_t inFlight = gather.bytes;
@@ -51,7 +53,10 @@ void issueGathersEarly(Block &block, int64_t window) {
 /// away.
 void addLate(Block &block, int64_t window) {
   SmallVector<Delivery> scatters = findDeliveries(block);
-  llvm::erase_if(scatters, [](const Delivery &delivery) { return !isa<ReduceScatterOp>(delivery.op); });
+  // Copies to the host, and additions there, do not hold up the device.
+  llvm::erase_if(scatters, [](const Delivery &delivery) {
+    return !isa<ReduceScatterOp>(delivery.op) || llvm::any_of(delivery.chain, llvm::IsaPred<MoveOp>);
+  });
   // Behind each scatter that some wait for, the last one of what they do.
   llvm::DenseMap<Operation *, Operation *> ends;
   size_t next = 0;

@@ -216,7 +216,8 @@ private:
       return op.emitOpError("writes a value in memory of kind ")
              << stringifyMemoryKind(memory) << " to " << name << ", which is of kind "
              << stringifyMemoryKind(resource.getLayout().getMemory());
-    } else if (memory != plan::MemoryKind::device && !llvm::isa<StoreOp, MapOp, train::ScalarOpInterface>(op)) {
+    } else if (memory != plan::MemoryKind::device &&
+               !llvm::isa<StoreOp, AddToOp, MapOp, train::AccumulateOp, train::ScalarOpInterface>(op)) {
       const KernelRow *row = findRow(&op);
       if (!row || !row->runsOnHost)
         return op.emitOpError("reads memory of kind ") << stringifyMemoryKind(memory) << ", but runs on devices only";

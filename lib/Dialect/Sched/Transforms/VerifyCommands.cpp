@@ -98,7 +98,23 @@ private:
       if (CommunicatorOp other = std::exchange(owners[streams.getNumber(communicator)], communicator))
         return communicator.emitOpError("runs on ")
                << communicator.getStreamAttr() << ", the stream of @" << other.getSymName();
-    return success();
+    return checkRecords();
+  }
+
+  /// A queued wait ends at any later record of its event. A later record by another stream could come before what is
+  /// waited for.
+  LogicalResult checkRecords() {
+    DenseMap<int64_t, RecordOp> records;
+    WalkResult result = program.walk([&](RecordOp record) {
+      RecordOp first = records.try_emplace(record.getEvent(), record).first->second;
+      if (first.getStreamAttr() == record.getStreamAttr())
+        return WalkResult::advance();
+      record.emitOpError("of event ") << record.getEvent() << " is on " << record.getStreamAttr()
+                                      << ", but another is on " << first.getStreamAttr()
+                                      << ": give each stream its own events";
+      return WalkResult::interrupt();
+    });
+    return failure(result.wasInterrupted());
   }
 
   LogicalResult checkArenas() {

@@ -15,6 +15,8 @@ namespace windlass::rt {
 
 /// A point in a stream. `record` raises the generation when the stream reaches it; `wait` blocks a stream until the
 /// generation that was the newest *recorded or pending* when wait was issued has been reached (as CUDA events do).
+/// Only one stream may record an event, so that generations are reached in their order. A second stream could reach a
+/// later generation first and so end waits for an earlier one.
 class event {
 public:
   event() = default;

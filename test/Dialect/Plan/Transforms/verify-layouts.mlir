@@ -59,14 +59,42 @@ module attributes {plan.mesh = #plan.mesh<[<"hosts", 2, replica>, <"a", 2>, <"in
 // -----
 
 module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
-  // expected-error @below {{plan.master_layout is kept on host, but only master copies and the optimizer's state may be elsewhere than on the device, in the host's memory (--offload optimizer)}}
+  // expected-error @below {{plan.master_layout is kept on host, but only what parameters keep from step to step may be elsewhere than on the device, in the host's memory (--offload)}}
   train.parameter weight @w "w" : tensor<4xf32> from #train.source<none> {plan.layout = #plan.layout<[<[<4>]>]>, plan.master_layout = #plan.layout<[<[<4>]>] memory = host>}
 }
 
 // -----
 
 module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
-  // expected-error @below {{argument 0 is kept on disk, but only master copies}}
+  // expected-error @below {{accumulates its gradient on the host, but its master copy, which the gradient updates, is on the device}}
+  train.parameter weight @w "w" : tensor<4xf32> from #train.source<none> {trainable, plan.layout = #plan.layout<[<[<4>]>]>, plan.master_layout = #plan.layout<[<[<4>]>]>, plan.gradient_layout = #plan.layout<[<[<4>]>]>, plan.gradient_memory = #plan<memory_kind host>}
+}
+
+// -----
+
+module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
+  // expected-error @below {{accumulates its gradient on the host in the layout #plan.layout<[<[<4>]>], unreduced = [<"a", sum>]>, but its master copy has #plan.layout<[<[<4>]>]>: only gradients that each micro-batch brings to the master copy's layout can be there}}
+  train.parameter weight @w "w" : tensor<4xf32> from #train.source<none> {trainable, plan.layout = #plan.layout<[<[<4>]>]>, plan.master_layout = #plan.layout<[<[<4>]>]>, plan.gradient_layout = #plan.layout<[<[<4>]>], unreduced = [<"a", sum>]>, plan.gradient_memory = #plan<memory_kind host>, plan.state_memory = #plan<memory_kind host>}
+}
+
+// -----
+
+module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
+  // expected-error @below {{keeps the weight that operators read on the host, but its master copy, of which that is made, is on the device}}
+  train.parameter weight @w "w" : tensor<4xf32> from #train.source<none> {trainable, plan.layout = #plan.layout<[<[<4>]>]>, plan.master_layout = #plan.layout<[<[<4>]>]>, plan.gradient_layout = #plan.layout<[<[<4>]>]>, plan.compute_memory = #plan<memory_kind host>}
+}
+
+// -----
+
+module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
+  // expected-error @below {{keeps the weight that operators read on the host in the layout #plan.layout<[<[<4>]>]>, but its master copy has #plan.layout<[<[<4, ["a"]>]>]>: only weights of which ranks keep just what they update can be there}}
+  train.parameter weight @w "w" : tensor<4xf32> from #train.source<none> {trainable, plan.layout = #plan.layout<[<[<4>]>]>, plan.master_layout = #plan.layout<[<[<4, ["a"]>]>]>, plan.gradient_layout = #plan.layout<[<[<4>]>]>, plan.compute_memory = #plan<memory_kind host>, plan.state_memory = #plan<memory_kind host>}
+}
+
+// -----
+
+module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
+  // expected-error @below {{argument 0 is kept on disk, but only what parameters keep from step to step}}
   func.func @evaluate(%x: tensor<4xf32> {plan.layout = #plan.layout<[<[<4>]>] memory = disk>}) {
     return
   }

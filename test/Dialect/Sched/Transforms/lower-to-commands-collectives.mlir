@@ -20,8 +20,8 @@ sched.program @program on <[#plan.axis<"data", 2>, #plan.axis<"model", 2>]> {
     // CHECK: sched.record [[#E:]] on @compute
     // CHECK-NEXT: sched.wait [[#E]] on @over_model
     // CHECK: sched.launch_collective{{ +}}all_gather{{ +}}sum @communicator_0, %[[W:.*]] -> %[[BLOCKS:[0-9]+]] {train.id = "w"} : memref<4x6xf32> -> memref<2x4x6xf32>
-    // CHECK-NEXT: sched.record [[#E]] on @over_model
-    // CHECK: sched.wait [[#E]] on @compute
+    // CHECK-NEXT: sched.record [[#R:]] on @over_model
+    // CHECK: sched.wait [[#R]] on @compute
     // CHECK: sched.launch copy on @compute ins(%[[BLOCKS]]) outs(%{{.*}}) {} {train.id = "w"} : (memref<2x4x6xf32>) -> memref<2x4x6xf32, strided<[6, 12, 1]>>
     %w = sched.load @w : tensor<4x6xf32>
     %g = sched.all_gather %w dim 1 over ["model"] : tensor<4x6xf32> -> tensor<4x12xf32>

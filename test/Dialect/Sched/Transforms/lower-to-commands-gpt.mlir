@@ -25,9 +25,10 @@
 // CHECK-NEXT: sched.wait [[#E]] on @[[BATCHSTREAM]]
 // CHECK-NEXT: sched.buffer {{.*}} : memref<1xf32>
 // CHECK-NEXT: sched.launch_collective{{ +}}all_reduce{{ +}}sum @[[BATCH]], %{{.*}} : memref<1xf32>
-// The event of its start has been waited for: its end takes the same number.
-// CHECK-NEXT: sched.record [[#E]] on @[[BATCHSTREAM]]
-// CHECK: sched.wait [[#E]] on @compute
+// Its end is an event of its own stream: a number belongs to one stream.
+// CHECK-NEXT: sched.record [[#R:]] on @[[BATCHSTREAM]]
+// CHECK-NOT: sched.record [[#R]] on @compute
+// CHECK: sched.wait [[#R]] on @compute
 // CHECK: return
 
 // CHECK: func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} {

@@ -138,3 +138,51 @@ sched.program @program on <[#plan.axis<"model", 2>]> {
   }
 }
 }
+
+// -----
+
+// Weights on the host are copied to the device ahead of their use, alone or before their gather. A weight that the
+// function changes stays where it is.
+module {
+sched.program @program on <[#plan.axis<"data", 2>]> attributes {plan.prefetch_bytes = 128 : i64} {
+  sched.resource parameter @a : tensor<4x4xf32> of tensor<4x4xf32> <[<[<4>]>, <[<4>]>] memory = host>
+  sched.resource parameter @b : tensor<2x4xf32> of tensor<4x4xf32> <[<[<4, ["data"]>]>, <[<4>]>] memory = host>
+  sched.resource parameter @c : tensor<4x4xf32> of tensor<4x4xf32> <[<[<4>]>, <[<4>]>] memory = host>
+  sched.resource master @d : tensor<4x4xf32> of tensor<4x4xf32> <[<[<4>]>, <[<4>]>] memory = host>
+  sched.resource value @x : tensor<4x4xf32> of tensor<4x4xf32> <[<[<4>]>, <[<4>]>]>
+  // CHECK-LABEL: func.func @forward
+  // CHECK-NEXT: %[[AP:.*]] = sched.load @a
+  // CHECK-NEXT: %[[A:.*]] = sched.move %[[AP]] to device
+  // CHECK-NEXT: %[[BP:.*]] = sched.load @b
+  // CHECK-NEXT: %[[BM:.*]] = sched.move %[[BP]] to device
+  // CHECK-NEXT: %[[B:.*]] = sched.all_gather %[[BM]]
+  // CHECK-NEXT: %[[X:.*]] = sched.load @x
+  // CHECK-NEXT: %[[Y:.*]] = train.matmul %[[X]], %[[A]]
+  // CHECK-NEXT: %[[CP:.*]] = sched.load @c
+  // CHECK-NEXT: %[[C:.*]] = sched.move %[[CP]] to device
+  // CHECK-NEXT: %[[Z:.*]] = train.matmul %[[Y]], %[[B]]
+  // CHECK-NEXT: %[[V:.*]] = train.matmul %[[Z]], %[[C]]
+  // CHECK-NEXT: %[[DP:.*]] = sched.load @d
+  // CHECK-NEXT: %[[D:.*]] = sched.move %[[DP]] to device
+  // CHECK-NEXT: train.matmul %[[V]], %[[D]]
+  func.func @forward() -> tensor<4x4xf32> attributes {sched.step = #sched.step<forward, chunk 0>} {
+    %x = sched.load @x : tensor<4x4xf32>
+    %ap = sched.load @a : tensor<4x4xf32>
+    %a = sched.move %ap to device : tensor<4x4xf32>
+    %y = train.matmul %x, %a batch [] x [] contract [1] x [0] : tensor<4x4xf32>, tensor<4x4xf32> -> tensor<4x4xf32>
+    %bp = sched.load @b : tensor<2x4xf32>
+    %bm = sched.move %bp to device : tensor<2x4xf32>
+    %b = sched.all_gather %bm dim 0 over ["data"] : tensor<2x4xf32> -> tensor<4x4xf32>
+    %z = train.matmul %y, %b batch [] x [] contract [1] x [0] : tensor<4x4xf32>, tensor<4x4xf32> -> tensor<4x4xf32>
+    %cp = sched.load @c : tensor<4x4xf32>
+    %c = sched.move %cp to device : tensor<4x4xf32>
+    %v = train.matmul %z, %c batch [] x [] contract [1] x [0] : tensor<4x4xf32>, tensor<4x4xf32> -> tensor<4x4xf32>
+    %dp = sched.load @d : tensor<4x4xf32>
+    %d = sched.move %dp to device : tensor<4x4xf32>
+    %w = train.matmul %v, %d batch [] x [] contract [1] x [0] : tensor<4x4xf32>, tensor<4x4xf32> -> tensor<4x4xf32>
+    %there = sched.move %v to host : tensor<4x4xf32>
+    sched.store @d, %there : tensor<4x4xf32>
+    return %w : tensor<4x4xf32>
+  }
+}
+}

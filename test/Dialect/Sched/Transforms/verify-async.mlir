@@ -609,7 +609,7 @@ sched.program @program on <[]> {
     %w = sched.load @w : tensor<8xf32>
     %m = sched.load @m : tensor<8xf32>
     // expected-error @below {{reads memory of kind host, but runs on devices only}}
-    %s = train.square_sum %m : tensor<8xf32> -> tensor<f32>
+    %s = train.softmax %m : tensor<8xf32>
     return
   }
   sched.schedule [#sched.action<forward>, #sched.action<backward>, #sched.action<reduce>, #sched.action<update>]
@@ -629,6 +629,9 @@ sched.program @program on <[]> {
     %w = sched.load @w : tensor<8xf32>
     %m = sched.load @m : tensor<8xf32>
     %h = sched.move %w to host : tensor<8xf32>
+    sched.add_to @m, %h : tensor<8xf32>
+    %q = train.square_sum %m : tensor<8xf32> -> tensor<f32>
+    %p = train.accumulate %q, %q : tensor<f32>
     %s = train.add %h, %m : tensor<8xf32>
     %d = sched.move %s to device : tensor<8xf32>
     sched.store @w, %d : tensor<8xf32>

@@ -568,8 +568,8 @@ sched.program @program on <[#plan.axis<"data", 2>]> {
   func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} {
     %g = sched.buffer @device_arena[0] : memref<4xf32> {sched.storage = 1 : i64}
     %c = sched.buffer @device_arena[64] : memref<4xf32> {sched.storage = 2 : i64}
-    sched.record 0 on @over_data
-    sched.wait 0 on @compute
+    sched.record 1 on @over_data
+    sched.wait 1 on @compute
     sched.launch copy on @compute ins(%c) outs(%g) {} : (memref<4xf32>) -> memref<4xf32>
     return
   }
@@ -930,5 +930,21 @@ sched.program @first on <[]> {
 // expected-error @below {{has no sched.schedule}}
 sched.program @second position 1 on <[]> {
   sched.arena @device_arena device bytes 256
+}
+}
+
+// -----
+
+// A wait for the first record that a queue still holds would end at the second.
+sched.program @program on <[]> {
+sched.arena @device_arena device bytes 256
+sched.stream @compute compute
+sched.stream @h2d h2d
+func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
+  sched.record 0 on @h2d
+  sched.wait 0 on @compute
+  // expected-error @below {{of event 0 is on @compute, but another is on @h2d: give each stream its own events}}
+  sched.record 0 on @compute
+  return
 }
 }

@@ -48,6 +48,13 @@ constexpr char kMasterLayoutAttr[] = "plan.master_layout";
 /// On a `train.parameter` that is trained: a MemoryKindAttr, the memory that holds its master copy and optimizer state
 /// from step to step, where its update runs too; without it the device's.
 constexpr char kStateMemoryAttr[] = "plan.state_memory";
+/// On the same: a MemoryKindAttr, the memory that holds its accumulated gradient; without it the device's. Before a
+/// plan is made, it is a wish, which holds where no rank has a partial sum.
+constexpr char kGradientMemoryAttr[] = "plan.gradient_memory";
+/// On a `train.parameter` with the role of a weight: a MemoryKindAttr, the memory that holds what operators read of it,
+/// from where each pass copies it to the device; without it the device's. Before a plan is made, it is a wish, which
+/// holds where ranks keep just what they update.
+constexpr char kComputeMemoryAttr[] = "plan.compute_memory";
 /// On an op: a RepeatAttr.
 constexpr char kRepeatAttr[] = "plan.repeat";
 /// On an op: a SegmentAttr.

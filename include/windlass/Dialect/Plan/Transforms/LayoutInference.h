@@ -29,6 +29,20 @@ llvm::SmallVector<mlir::StringAttr> getFlatAxes(LayoutAttr layout, MeshAttr mesh
 /// Returns the memory that holds the master copy and the optimizer's state of a weight.
 MemoryKind getStateMemory(train::ParameterOp weight);
 
+/// Returns the memory in which a weight's accumulated gradient is.
+MemoryKind getGradientMemory(train::ParameterOp weight);
+
+/// Returns the memory in which the copy of a weight is that operators read.
+MemoryKind getComputeMemory(train::ParameterOp weight);
+
+/// Returns the layout of a parameter's copy with the memory that it is in; null where it has no such copy. `attribute`
+/// is that of the layout, such as `kMasterLayoutAttr`.
+LayoutAttr getCopyLayout(train::ParameterOp parameter, llvm::StringRef attribute);
+
+/// Returns whether ranks accumulate a gradient just as its update reads it, in the layout of the master copy and
+/// without partial sums: `gradient` and `master` are the layouts of these copies.
+bool isReadAsAccumulated(LayoutAttr gradient, LayoutAttr master, MeshAttr mesh);
+
 /// Whether each rank holds the same elements, in the same order, unreduced over the same axes, under both layouts.
 bool haveSameParts(LayoutAttr a, LayoutAttr b, MeshAttr mesh);
 

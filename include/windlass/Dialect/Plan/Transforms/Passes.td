@@ -27,7 +27,7 @@ def ApplyStrategy : Pass<"plan-apply-strategy", "::mlir::ModuleOp"> {
     Option<"ranks", "ranks", "int64_t", "1", "devices">,
     Option<"bucketBytes", "bucket-bytes", "int64_t", "::windlass::plan::kBucketBytes", "bytes of gradients that are reduced together">,
     ListOption<"pins", "pins", "std::string", "PATTERN=VALUE: what is fixed before the strategy chooses">,
-    Option<"hostState", "host-state", "bool", "false", "the host holds and updates master copies and the optimizer's state">,
+    Option<"offload", "offload", "std::string", "\"none\"", "what the host holds from step to step, as --offload of windlass takes it">,
   ];
   let dependentDialects = ["::windlass::plan::PlanDialect"];
 }

@@ -12,10 +12,6 @@
 
 namespace windlass::plan {
 
-/// Keeps the master copies of all trained parameters, with the optimizer's state, in the host's memory, where they are
-/// updated, whatever strategy the module is planned with.
-void keepStateOnHost(mlir::ModuleOp module);
-
 /// Returns the mesh of named strategies and of the search: "data", an axis of `replicas` data-parallel replicas,
 /// "batch", of `batchParts` parts of the graph's batch, and "model", of `modelRanks`, in this order; an axis of size 1
 /// is left out.

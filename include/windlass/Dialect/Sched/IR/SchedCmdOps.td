@@ -169,7 +169,10 @@ def Sched_Event : ConfinedAttr<I64Attr, [IntNonNegative]>;
 
 def RecordOp : Sched_Op<"record", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "marks the point that the stream has reached";
-  let description = [{ Events are numbered from 0; the largest recorded number determines how many a program has. }];
+  let description = [{
+    Events are numbered from 0; the largest recorded number determines how many a program has. One stream alone records
+    an event, so that a later record of it is behind all that an earlier wait is for.
+  }];
   let arguments = (ins Sched_Event:$event, FlatSymbolRefAttr:$stream);
   let assemblyFormat = "$event `on` $stream attr-dict";
 }

@@ -1,0 +1,44 @@
+#include "windlass/Dialect/Plan/Transforms/Offload.h"
+
+#include "windlass/Dialect/Plan/IR/PlanOps.h"
+#include "windlass/Dialect/Train/IR/TrainOps.h"
+
+using namespace mlir;
+using namespace windlass;
+using namespace windlass::plan;
+
+std::optional<Offload> plan::parseOffload(StringRef name) {
+  for (Offload offload : kOffloads)
+    if (name == stringifyOffload(offload))
+      return offload;
+  return std::nullopt;
+}
+
+StringRef plan::stringifyOffload(Offload offload) {
+  switch (offload) {
+  case Offload::none:
+    return "none";
+  case Offload::optimizer:
+    return "optimizer";
+  case Offload::gradients:
+    return "gradients";
+  case Offload::weights:
+    return "weights";
+  }
+  llvm_unreachable("unknown offload");
+}
+
+void plan::keepOnHost(ModuleOp module, Offload offload) {
+  auto host = MemoryKindAttr::get(module.getContext(), MemoryKind::host);
+  for (auto parameter : module.getOps<train::ParameterOp>()) {
+    if (parameter.getRole() != train::Role::weight)
+      continue;
+    for (auto [attribute, least, isOfTraining] : {std::tuple(kStateMemoryAttr, Offload::optimizer, true),
+                                                  {kGradientMemoryAttr, Offload::gradients, true},
+                                                  {kComputeMemoryAttr, Offload::weights, false}}) {
+      parameter->removeAttr(attribute);
+      if (offload >= least && (parameter.getTrainable() || !isOfTraining))
+        parameter->setAttr(attribute, host);
+    }
+  }
+}
