@@ -10,6 +10,8 @@ TRAINED = ('mlp', 'gpt2-tiny', 'resnet-tiny')
 # Layers of the exporter's graphs, and the norms and activations that are in none of them.
 LAYERS = {'gpt2-124m-256': (12, 1, 0), 'gpt2-tiny-default': (2, 1, 0), 'gpt2-tiny-dropout': (2, 1, 0), 'opt-tiny': (2, 1, 0),
           'llama-tiny': (3, 1, 0), 'bert-tiny': (2, 2, 1), 'moe-tiny': (2, 1, 0), 'mixtral-tiny': (2, 1, 0)}
+# The generated family `moe` has a gate and a hidden layer in two matrices.
+WITH_EXPERTS = ('moe-tiny', 'mixtral-tiny', 'mixtral')
 
 
 class CheckTest(common.Case):
@@ -44,16 +46,17 @@ class CheckTest(common.Case):
                 if symbolic:
                     self.check(path, (1,))
 
-    def expect_layers(self, path, count, norms, activations):
-        """Every attention, norm and activation is recognised, and `check` says so."""
+    def expect_layers(self, path, name, count, norms, activations):
+        """Every attention, norm and activation is recognised, and `check` says so. Activations of experts are theirs."""
         found = json.loads(self.succeed('check', path, '--json').out)['layers']
-        self.assertEqual(found, {'attentions': count, 'norms': 2 * count + norms, 'activations': count + activations})
+        experts = count if name in WITH_EXPERTS else 0
+        self.assertEqual(found, {'attentions': count, 'expert_layers': experts, 'norms': 2 * count + norms, 'activations': count + activations - experts})
 
     def test_layers_of_graphs(self):
         for name, (count, norms, activations) in LAYERS.items():
             with self.subTest(name):
-                self.expect_layers(common.MODELS / name / 'graph.onnx.gz', count, norms, activations)
-        self.expect_layers(common.MODELS / 'gpt2-tiny' / 'model.onnx', 2, 1, 0)
+                self.expect_layers(common.MODELS / name / 'graph.onnx.gz', name, count, norms, activations)
+        self.expect_layers(common.MODELS / 'gpt2-tiny' / 'model.onnx', 'gpt2-tiny', 2, 1, 0)
 
     def test_layers_of_generated_forms(self):
         for family in common.TRANSFORMERS:
@@ -61,7 +64,7 @@ class CheckTest(common.Case):
                 for layers in (1, 3):
                     with self.subTest(family=family, form=form, layers=layers):
                         path = self.small(family, attention=form, layers=layers)
-                        self.expect_layers(path, layers, *((2, 1) if family == 'bert' else (1, 0)))
+                        self.expect_layers(path, family, layers, *((2, 1) if family == 'bert' else (1, 0)))
 
     def test_layers_of_folded_forms(self):
         """Masks and rotary tables that the exporter has computed are neither trained nor in the way."""
@@ -69,14 +72,14 @@ class CheckTest(common.Case):
             for form in attention.FORMS:
                 with self.subTest(family=family, form=form):
                     path = common.folded(self.small(family, attention=form))
-                    self.expect_layers(path, 1, *((2, 1) if family == 'bert' else (1, 0)))
+                    self.expect_layers(path, family, 1, *((2, 1) if family == 'bert' else (1, 0)))
                     parameters = json.loads(self.succeed('check', path, '--json').out)['parameters']
                     plain = json.loads(self.succeed('check', self.folder / 'small.onnx', '--json').out)['parameters']
                     self.assertEqual([each['name'] for each in parameters if each['trains']], [each['name'] for each in plain if each['trains']])
 
     def test_layers_in_text(self):
         out = self.succeed('check', self.small('llama')).out
-        self.assertRegex(out, r'layers\n  attentions: 1\n  norms: 3\n  activations: 1\n')
+        self.assertRegex(out, r'layers\n  attentions: 1\n  layers of experts: 0\n  norms: 3\n  activations: 1\n')
         self.assertRegex(out, r'  rms_norm: 3\n  rotary: 2\n  silu: 1\n')
 
     def test_generated_forms(self):

@@ -1,5 +1,5 @@
 // Reads and adds at places given by integer tensors.
-#include "KernelCall.h"
+#include "TableParts.h"
 
 #include <cstring>
 
@@ -9,10 +9,8 @@ using llvm::MutableArrayRef;
 using llvm::SmallVector;
 using llvm::Twine;
 
-namespace {
-
-/// Returns indices as i64, each in [0, size); `negative` says that negative ones count from the end.
-SmallVector<int64_t> indicesOf(KernelCall &call, const Tensor &tensor, int64_t size, bool negative) {
+SmallVector<int64_t> windlass::interpreter::indicesOf(KernelCall &call, const Tensor &tensor, int64_t size,
+                                                      bool negative) {
   SmallVector<int64_t> indices;
   if (!call.require(tensor.getKind() == ElementKind::i64 || tensor.getKind() == ElementKind::i32,
                     "indices must be integers"))
@@ -28,12 +26,8 @@ SmallVector<int64_t> indicesOf(KernelCall &call, const Tensor &tensor, int64_t s
   return indices;
 }
 
-constexpr int64_t kNoPlace = -1;
-
-/// Returns the places of ids in a table of parts that begin at the rows `first` of `allRows`; kNoPlace for a row that
-/// is in none.
-SmallVector<int64_t> placesOfIds(KernelCall &call, const Tensor &ids, const Tensor &first, int64_t rows,
-                                 int64_t allRows) {
+SmallVector<int64_t> windlass::interpreter::placesOfIds(KernelCall &call, const Tensor &ids, const Tensor &first,
+                                                        int64_t rows, int64_t allRows) {
   SmallVector<int64_t> starts = indicesOf(call, first, allRows, false), places = indicesOf(call, ids, allRows, false);
   if (!call.require(!starts.empty() && rows % static_cast<int64_t>(starts.size()) == 0,
                     "the table has other rows than its parts"))
@@ -46,6 +40,8 @@ SmallVector<int64_t> placesOfIds(KernelCall &call, const Tensor &ids, const Tens
   }
   return places;
 }
+
+namespace {
 
 /// A gather as (outer, place, inner): input [outer, size, inner], output [outer, indices, inner].
 struct Places {

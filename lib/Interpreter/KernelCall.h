@@ -52,6 +52,7 @@ void addConvolutionKernels(KernelTable &table);
 void addReductionKernels(KernelTable &table);
 void addIndexingKernels(KernelTable &table);
 void addAttentionKernels(KernelTable &table);
+void addExpertKernels(KernelTable &table);
 void addRandomKernels(KernelTable &table);
 void addLossKernels(KernelTable &table);
 void addOptimizerKernels(KernelTable &table);

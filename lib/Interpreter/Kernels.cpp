@@ -21,6 +21,8 @@ int64_t KernelCall::integer(StringRef key, std::optional<int64_t> fallback) {
     return static_cast<int64_t>(value.getValue());
   if (auto value = llvm::dyn_cast_or_null<train::PredicateAttr>(attribute))
     return static_cast<int64_t>(value.getValue());
+  if (auto value = llvm::dyn_cast_or_null<train::ExpertActivationAttr>(attribute))
+    return static_cast<int64_t>(value.getValue());
   if (!attribute && fallback)
     return *fallback;
   require(false, "needs the integer attribute '" + key + "'");
@@ -90,6 +92,7 @@ static const KernelTable &kernels() {
     addIndexingKernels(table);
     addAttentionKernels(table);
     addConvolutionKernels(table);
+    addExpertKernels(table);
     addRandomKernels(table);
     addLossKernels(table);
     addOptimizerKernels(table);

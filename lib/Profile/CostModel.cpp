@@ -220,8 +220,9 @@ int64_t CostModel::getLeastHostPicoseconds(const OperatorWork &work) const {
 
 double CostModel::getAnalyticSeconds(const OperatorWork &work) const {
   WorkKind kind = getWorkKind(work.family);
-  // The runtime's convolutions run on the units for f32.
-  double peak = kind == WorkKind::convolution  ? flopsPerSecond
+  // The runtime's convolutions and experts run on the units for f32.
+  bool isPlain = kind == WorkKind::convolution || kind == WorkKind::experts;
+  double peak = isPlain                        ? flopsPerSecond
                 : work.isNarrow                ? narrowFlopsPerSecond
                 : work.family == kTf32Products ? tf32FlopsPerSecond
                                                : flopsPerSecond;

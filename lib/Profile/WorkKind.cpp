@@ -15,6 +15,7 @@ constexpr int in(int) { return 0; }
 constexpr int out(int) { return 0; }
 constexpr WorkKind convolution(int, int) { return WorkKind::convolution; }
 constexpr WorkKind attention(double, unsigned) { return WorkKind::attention; }
+constexpr WorkKind experts(unsigned, double, double) { return WorkKind::experts; }
 
 } // namespace
 

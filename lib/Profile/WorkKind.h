@@ -7,7 +7,7 @@
 namespace windlass {
 
 /// What the arithmetic of a kernel is.
-enum class WorkKind { elements, product, convolution, attention };
+enum class WorkKind { elements, product, convolution, attention, experts };
 
 /// Returns the kind of the kernel that a family, such as `matmul.narrow`, is named after; `elements` where no kernel
 /// has the name.

@@ -2,6 +2,7 @@
 #include "windlass/rt/kernels.h"
 
 #include "windlass/rt/detail/attention_block.h"
+#include "windlass/rt/detail/expert_plan.h"
 #include "windlass/rt/detail/matmul_plan.h"
 #include "windlass/rt/detail/window_plan.h"
 
@@ -36,6 +37,20 @@ std::int64_t attention_scratch_bytes(const view &q, const view &k, std::int32_t 
 
 std::int64_t attention_grad_scratch_bytes(const view &q, const view &k, std::int32_t threads) {
   return 2 * attention_scratch_bytes(q, k, threads);
+}
+
+std::int64_t experts_scratch_bytes(const view &x, const view &choices, const view &up, const view &down,
+                                   const expert_layer &of, std::int32_t threads) {
+  detail::expert_plan plan;
+  return detail::plan_experts(x, choices, up, down, {}, of, plan) ? threads * plan.scratch_bytes(plan.forward_floats())
+                                                                  : 0;
+}
+
+std::int64_t experts_grad_scratch_bytes(const view &x, const view &choices, const view &up, const view &down,
+                                        const expert_layer &of, std::int32_t threads) {
+  detail::expert_plan plan;
+  return detail::plan_experts(x, choices, up, down, {}, of, plan) ? threads * plan.scratch_bytes(plan.gradient_floats())
+                                                                  : 0;
 }
 
 } // namespace windlass::rt

@@ -55,7 +55,7 @@ Cell getInPlace(const KernelRow &row) {
 }
 
 Cell getAccumulation(const KernelRow &row) {
-  constexpr llvm::StringRef names[] = {"overwrites", "all", "sums", "all but 0"};
+  constexpr llvm::StringRef names[] = {"overwrites", "all", "sums", "all but 0", "all but 0, 1"};
   return {names[static_cast<unsigned>(row.accumulation)].str(), !row.canAccumulate()};
 }
 
@@ -72,6 +72,8 @@ Cell getFlops(const KernelRow &row) {
     return {"convolution"};
   case KernelFlops::Kind::attention:
     return {llvm::formatv("{0:F0} products of {1}", row.flops.count, row.flops.query).str()};
+  case KernelFlops::Kind::experts:
+    return {llvm::formatv("{0:F0} and {1:F0} products of experts", row.flops.count, row.flops.seconds).str()};
   case KernelFlops::Kind::updates:
     return {llvm::formatv("{0:F0} each parameter", row.flops.count).str()};
   }
@@ -97,7 +99,8 @@ Cell getIndices(const KernelRow &row) {
 
 Cell getScratch(const KernelRow &row) {
   constexpr llvm::StringRef names[] = {"needs none", "product",   "convolution",
-                                       "norm_grad",  "attention", "attention_grad"};
+                                       "norm_grad",  "attention", "attention_grad",
+                                       "experts",    "experts_grad"};
   return {names[static_cast<unsigned>(row.scratch)].str(), row.scratch == ScratchRule::none};
 }
 

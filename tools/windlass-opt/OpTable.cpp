@@ -25,7 +25,7 @@ func.func @examples(%x: tensor<2x3xf32>, %s: tensor<3xf32>, %n: tensor<f32>, %b:
                     %q: tensor<1x4x5x8xf32>, %k: tensor<1x2x5x8xf32>, %l: tensor<1x4x5xf32>, %m: tensor<2xf32>,
                     %t: tensor<5x8xf32>, %columns: tensor<2x1xi64>,
                     %image: tensor<2x4x5x5xf32>, %kernel: tensor<6x2x3x3xf32>, %map: tensor<2x6x3x3xf32>,
-                    %pooled: tensor<2x4x3x3xf32>) {
+                    %pooled: tensor<2x4x3x3xf32>, %up: tensor<4x6x3xf32>, %down: tensor<4x3x3xf32>) {
   %add = train.add %x, %x : tensor<2x3xf32>
   %sub = train.sub %x, %x : tensor<2x3xf32>
   %mul = train.mul %x, %x : tensor<2x3xf32>
@@ -91,6 +91,11 @@ func.func @examples(%x: tensor<2x3xf32>, %s: tensor<3xf32>, %n: tensor<f32>, %b:
   %gather_elements = train.gather_elements %x, %columns axis 1 : tensor<2x3xf32>, tensor<2x1xi64> -> tensor<2x1xf32>
   %scatter_elements_add = train.scatter_elements_add %columns, %gather_elements axis 1 size 3
     : tensor<2x1xi64>, tensor<2x1xf32> -> tensor<2x3xf32>
+  %experts = train.experts %x to %columns by %gather_elements through %up, %down silu gated
+    : (tensor<2x3xf32>, tensor<2x1xi64>, tensor<2x1xf32>, tensor<4x6x3xf32>, tensor<4x3x3xf32>) -> tensor<2x3xf32>
+  %experts_grad:4 = train.experts_grad %x, %x to %columns by %gather_elements through %up, %down silu gated
+    : (tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x1xi64>, tensor<2x1xf32>, tensor<4x6x3xf32>, tensor<4x3x3xf32>)
+    -> (tensor<2x3xf32>, tensor<2x1xf32>, tensor<4x6x3xf32>, tensor<4x3x3xf32>)
   %rotary = train.rotary %q, %t, %t : tensor<1x4x5x8xf32>, tensor<5x8xf32>, tensor<5x8xf32>
   %dropout = train.dropout %x, %ids ratio 0.1 : tensor<2x3xf32>, tensor<2xi64>
   %attention:2 = train.attention %q, %k, %k scale 0.5

@@ -19,6 +19,7 @@ void windlass::buildTrainImportPipeline(OpPassManager &manager, bool recognize) 
     function.addPass(createTrainRecognizeNorms());
     function.addPass(createTrainRecognizeRotary());
     function.addPass(createTrainRecognizeAttention());
+    function.addPass(createTrainRecognizeExperts());
   }
   // This comes behind recognition, because it folds the transposes by which attention is recognised.
   function.addPass(createTrainKeepDimensions());

@@ -1,6 +1,7 @@
 #include "Kernels.h"
 
 #include "windlass/Conversion/SchedToEmitC/SchedToEmitC.h"
+#include "windlass/Dialect/Sched/Analysis/Scratch.h"
 #include "windlass/Dialect/Sched/IR/Programs.h"
 
 using namespace mlir;
@@ -200,6 +201,15 @@ Emitter getEmitter(sched::KernelKind kind) {
     return [](RuntimeCalls &r, const KernelCall &c) {
       r.embeddingGrad(c.stream, c.outs[0], c.ins[0], c.ins[1], c.ins.size() > 2 ? c.ins[2] : r.absentView(),
                       integerOf(c, "all_rows"), c.accumulate);
+    };
+  case sched::KernelKind::experts:
+    return [](RuntimeCalls &r, const KernelCall &c) {
+      r.experts(c.stream, c.outs[0], c.ins, RuntimeCalls::expertLayer(sched::getExpertLayer(c.op)));
+    };
+  case sched::KernelKind::experts_grad:
+    return [](RuntimeCalls &r, const KernelCall &c) {
+      r.expertsGrad(c.stream, c.outs, c.ins[0], llvm::ArrayRef(c.ins).drop_front(),
+                    RuntimeCalls::expertLayer(sched::getExpertLayer(c.op)), c.accumulate);
     };
   case sched::KernelKind::gather:
     return [](RuntimeCalls &r, const KernelCall &c) {

@@ -132,7 +132,7 @@ struct Summary {
   std::vector<ParameterRow> parameters;
   std::vector<InputRow> inputs;
   std::map<std::string, int64_t> operators;
-  int64_t attentions = 0, norms = 0, activations = 0;
+  int64_t attentions = 0, expertLayers = 0, norms = 0, activations = 0;
   std::vector<std::pair<std::string, std::string>> ids;
   /// The ids of operators between a trained parameter and the loss that have no gradient.
   std::vector<std::string> missingGradients;
@@ -237,6 +237,7 @@ Summary summarize(ModuleOp module) {
     std::string kind = op->getName().stripDialect().str();
     ++summary.operators[kind];
     summary.attentions += isa<train::AttentionOp>(op);
+    summary.expertLayers += isa<train::ExpertsOp>(op);
     summary.norms += isa<train::LayerNormOp, train::RmsNormOp>(op);
 #define WINDLASS_ACTIVATION(Class, ...) summary.activations += isa<train::Class##Op>(op);
 #include "windlass/Dialect/Train/IR/RealFunctions.def"
@@ -298,8 +299,8 @@ void printText(const TrainModel &model, const Summary &summary, bool verbose, ll
     out << "\n";
   }
   out << "loss\n  " << printable(model.report.loss) << (summary.lossKind.empty() ? "" : ": ") << summary.lossKind
-      << "\nlayers\n  attentions: " << summary.attentions << "\n  norms: " << summary.norms
-      << "\n  activations: " << summary.activations << "\noperators\n";
+      << "\nlayers\n  attentions: " << summary.attentions << "\n  layers of experts: " << summary.expertLayers
+      << "\n  norms: " << summary.norms << "\n  activations: " << summary.activations << "\noperators\n";
   for (const auto &[kind, count] : summary.operators)
     out << "  " << kind << ": " << count << "\n";
   if (!summary.missingGradients.empty()) {
@@ -381,6 +382,7 @@ void writeTensors(llvm::json::OStream &json, const Summary &summary) {
 void writeOperators(llvm::json::OStream &json, const Summary &summary, bool verbose) {
   json.attributeObject("layers", [&] {
     json.attribute("attentions", summary.attentions);
+    json.attribute("expert_layers", summary.expertLayers);
     json.attribute("norms", summary.norms);
     json.attribute("activations", summary.activations);
   });

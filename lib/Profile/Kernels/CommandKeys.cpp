@@ -113,6 +113,17 @@ static double countFlops(sched::LaunchOp op) {
     double share = op.getSettings().contains("causal") ? 0.5 : 1, keys = key.getRank() > 2 ? key.getDimSize(2) : 1;
     return 2 * flops.count * share * elements(op.getIns()[flops.query]) * keys;
   }
+  case Kind::experts: {
+    auto shapeOf = [&](unsigned operand) {
+      return llvm::cast<MemRefType>(op.getIns()[flops.query + operand].getType()).getShape();
+    };
+    double choices = elements(op.getIns()[flops.query + 1]), stored = std::max<double>(shapeOf(3)[0], 1);
+    // The share of the choices whose experts are here, where all are chosen equally often.
+    double all = op.getIns().size() > flops.query + 5 ? op.getIntegerSetting("all_rows") : stored;
+    return 2 * choices / std::max(all, 1.0) *
+           (flops.count * elements(op.getIns()[flops.query + 3]) +
+            flops.seconds * elements(op.getIns()[flops.query + 4]));
+  }
   case Kind::updates: {
     sched::UpdateOperands update = *sched::getUpdateOperands(op);
     double all = 0;
@@ -220,11 +231,13 @@ static int64_t getLimit(sched::LaunchOp op, unsigned operand) {
   switch (limit.kind) {
   case Kind::unlimited:
     return kAnyInteger;
-  case Kind::rows:
-    // The first rows of a table's parts: all begin where the table does.
-    if (operand == 2)
+  case Kind::rows: {
+    // The last operand is where parts of the table begin, if there are any: all begin where the table does.
+    bool hasParts = op.getIns().size() > op.getRow().operands.least;
+    if (hasParts && operand + 1 == op.getIns().size())
       return 1;
-    return op.getIns().size() > 2 ? op.getIntegerSetting("all_rows") : getSize(0);
+    return hasParts ? op.getIntegerSetting("all_rows") : getSize(0);
+  }
   case Kind::axis:
     return getSize(op.getIntegerSetting("axis"));
   case Kind::classes:

@@ -246,6 +246,26 @@ void RuntimeCalls::embeddingGrad(const Stream &s, const View &dtable, const View
   WINDLASS_RUNTIME_STATEMENT(embedding_grad, s, dtable, ids, dout, first, int64(allRows), accumulate);
 }
 
+ExpertLayer RuntimeCalls::expertLayer(const rt::expert_layer &of) {
+  constexpr llvm::StringLiteral names[] = {"relu", "gelu_erf", "gelu_tanh", "silu"};
+  return ExpertLayer(("expert_layer{expert_activation::" + names[static_cast<size_t>(of.activation)] +
+                      (of.gated ? ", true" : ", false") + (of.inputs_first ? ", true, " : ", false, ") +
+                      llvm::Twine(of.all_rows) + "}")
+                         .str());
+}
+
+void RuntimeCalls::experts(const Stream &s, const View &y, llvm::ArrayRef<View> operands, const ExpertLayer &of) {
+  WINDLASS_RUNTIME_STATEMENT(experts, s, y, operands[0], operands[1], operands[2], operands[3], operands[4],
+                             operands.size() > 5 ? operands[5] : absentView(), of);
+}
+
+void RuntimeCalls::expertsGrad(const Stream &s, llvm::ArrayRef<View> outs, const View &dy,
+                               llvm::ArrayRef<View> operands, const ExpertLayer &of, const Expr<bool> &accumulate) {
+  WINDLASS_RUNTIME_STATEMENT(experts_grad, s, outs[0], outs[1], outs[2], outs[3], dy, operands[0], operands[1],
+                             operands[2], operands[3], operands[4], operands.size() > 5 ? operands[5] : absentView(),
+                             of, accumulate);
+}
+
 void RuntimeCalls::gather(const Stream &s, const View &out, const View &in, const View &indices, int64_t axis) {
   WINDLASS_RUNTIME_STATEMENT(gather, s, out, in, indices, int32(axis));
 }

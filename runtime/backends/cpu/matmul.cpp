@@ -1,14 +1,14 @@
-#include "gemm.h"
+#include "team_gemm.h"
 
 #include "windlass/rt/kernels.h"
 
 #include "windlass/rt/detail/matmul_plan.h"
-#include "windlass/rt/detail/team.h"
 
 namespace windlass::rt {
 
 namespace {
 
+using cpu::gemm_grid;
 using cpu::matrix;
 using detail::matmul_offsets;
 using detail::matmul_plan;
@@ -20,32 +20,6 @@ matrix pack(const matrix &m, float *buffer) {
   return {buffer, m.rows, m.columns, m.columns, 1};
 }
 
-/// How the result of one GEMM is cut among threads: borders on multiples of 16, parts as square as can be.
-struct grid {
-  std::int64_t rows = 1, columns = 1;
-  grid(std::int64_t m, std::int64_t n, std::int64_t parts) {
-    std::int64_t best = -1;
-    for (std::int64_t r = 1; r <= parts; ++r) {
-      if (parts % r != 0)
-        continue;
-      const std::int64_t c = parts / r;
-      const auto span = [](std::int64_t size, std::int64_t p) { return ((size + 15) / 16 + p - 1) / p * 16; };
-      const std::int64_t height = span(m, r), width = span(n, c);
-      // The longest thread's work first, then what it reads.
-      const std::int64_t cost = height * width * 64 + height + width;
-      if (best < 0 || cost < best) {
-        best = cost;
-        rows = r;
-        columns = c;
-      }
-    }
-  }
-  static std::int64_t begin(std::int64_t size, std::int64_t parts, std::int64_t part) {
-    const std::int64_t blocks = (size + 15) / 16;
-    return std::min(size, blocks * part / parts * 16);
-  }
-};
-
 struct call {
   matmul_plan plan;
   float *out, *a, *b;
@@ -55,10 +29,9 @@ struct call {
   void run(std::int32_t threads) const {
     const std::int64_t calls = plan.calls();
     const std::int64_t sums = plan.products() / std::max<std::int64_t>(calls, 1);
-    constexpr std::int64_t flops_per_thread = 1 << 19;
-    const std::int32_t parts = detail::part_count(plan.flops(), flops_per_thread, threads);
+    const std::int32_t parts = detail::part_count(plan.flops(), cpu::gemm_flops_per_thread, threads);
     const std::int64_t pieces = calls % parts == 0 || calls >= 4 * parts ? 1 : parts;
-    const grid cut(plan.m.size, plan.n.size, pieces);
+    const gemm_grid cut(plan.m.size, plan.n.size, pieces);
     detail::for_parts(calls * pieces, parts, [&](std::int64_t begin, std::int64_t end, std::int32_t part) {
       float *buffer = scratch == nullptr ? nullptr : scratch + part * plan.scratch_floats();
       for (std::int64_t i = begin; i < end; ++i)
@@ -66,11 +39,11 @@ struct call {
     });
   }
 
-  void piece(std::int64_t number, std::int64_t part, const grid &cut, std::int64_t sums, float *buffer) const {
-    const std::int64_t row = grid::begin(plan.m.size, cut.rows, part / cut.columns);
-    const std::int64_t height = grid::begin(plan.m.size, cut.rows, part / cut.columns + 1) - row;
-    const std::int64_t column = grid::begin(plan.n.size, cut.columns, part % cut.columns);
-    const std::int64_t width = grid::begin(plan.n.size, cut.columns, part % cut.columns + 1) - column;
+  void piece(std::int64_t number, std::int64_t part, const gemm_grid &cut, std::int64_t sums, float *buffer) const {
+    const std::int64_t row = gemm_grid::begin(plan.m.size, cut.rows, part / cut.columns);
+    const std::int64_t height = gemm_grid::begin(plan.m.size, cut.rows, part / cut.columns + 1) - row;
+    const std::int64_t column = gemm_grid::begin(plan.n.size, cut.columns, part % cut.columns);
+    const std::int64_t width = gemm_grid::begin(plan.n.size, cut.columns, part % cut.columns + 1) - column;
     if (height <= 0 || width <= 0)
       return;
     const matmul_offsets at(plan.loops, plan.loop_count, number);

@@ -115,6 +115,14 @@ status embedding(stream &s, const view &, const view &, const view &, const view
 status embedding_grad(stream &s, const view &, const view &, const view &, const view &, std::int64_t, bool) {
   return issue(s, "embedding_grad");
 }
+status experts(stream &s, const view &, const view &, const view &, const view &, const view &, const view &,
+               const view &, const expert_layer &) {
+  return issue(s, "experts");
+}
+status experts_grad(stream &s, const view &, const view &, const view &, const view &, const view &, const view &,
+                    const view &, const view &, const view &, const view &, const view &, const expert_layer &, bool) {
+  return issue(s, "experts_grad");
+}
 status gather(stream &s, const view &, const view &, const view &, std::int32_t) { return issue(s, "gather"); }
 status scatter_add(stream &s, const view &, const view &, const view &, std::int32_t, bool) {
   return issue(s, "scatter_add");

@@ -395,6 +395,46 @@ func.func @f(%t: tensor<8x4xf32>, %i: tensor<2xi64>) {
 
 // -----
 
+func.func @f(%x: tensor<5x4xf32>, %c: tensor<5xi64>, %w: tensor<5x2xf32>, %u: tensor<4x6x4xf32>, %d: tensor<4x7x3xf32>) {
+  // expected-error @+1 {{has an input 'tensor<5x4xf32>', choices 'tensor<5xi64>', and matrices 'tensor<4x6x4xf32>' and 'tensor<4x7x3xf32>'; they have two, two, three and three dims}}
+  %0 = train.experts %x to %c by %w through %u, %d silu gated : (tensor<5x4xf32>, tensor<5xi64>, tensor<5x2xf32>, tensor<4x6x4xf32>, tensor<4x7x3xf32>) -> tensor<5x7xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<5x4xf32>, %c: tensor<5x2xi64>, %w: tensor<5x2xf32>, %u: tensor<4x5x4xf32>, %d: tensor<4x7x3xf32>) {
+  // expected-error @+1 {{has 4 experts of 5 hidden values, of which a token takes 2; all are positive, and hidden values that are gated are an even number}}
+  %0 = train.experts %x to %c by %w through %u, %d silu gated : (tensor<5x4xf32>, tensor<5x2xi64>, tensor<5x2xf32>, tensor<4x5x4xf32>, tensor<4x7x3xf32>) -> tensor<5x7xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<5x4xf32>, %c: tensor<5x2xi64>, %w: tensor<5x2xf32>, %u: tensor<4x6x4xf32>, %d: tensor<4x7x3xf32>) {
+  // expected-error @+1 {{down has type 'tensor<4x7x3xf32>', but the other operands need 'tensor<4x7x6xf32>'}}
+  %0 = train.experts %x to %c by %w through %u, %d silu : (tensor<5x4xf32>, tensor<5x2xi64>, tensor<5x2xf32>, tensor<4x6x4xf32>, tensor<4x7x3xf32>) -> tensor<5x7xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<5x4xf32>, %c: tensor<5x2xi64>, %w: tensor<5x2xf32>, %u: tensor<4x6x4xf32>, %d: tensor<4x7x3xf32>, %first: tensor<3xi64>) {
+  // expected-error @+1 {{has 4 rows of 12, which cannot be 3 equal parts of them}}
+  %0 = train.experts %x to %c by %w through %u, %d first %first of 12 silu gated : (tensor<5x4xf32>, tensor<5x2xi64>, tensor<5x2xf32>, tensor<4x6x4xf32>, tensor<4x7x3xf32>, tensor<3xi64>) -> tensor<5x7xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<5x4xf32>, %c: tensor<5x2xi64>, %w: tensor<5x2xf32>, %u: tensor<4x6x4xf32>, %d: tensor<4x7x3xf32>) {
+  // expected-error @+1 {{gradient has type 'tensor<5x4xf32>', but the other operands need 'tensor<5x7xf32>'}}
+  %0:4 = train.experts_grad %x, %x to %c by %w through %u, %d silu gated : (tensor<5x4xf32>, tensor<5x4xf32>, tensor<5x2xi64>, tensor<5x2xf32>, tensor<4x6x4xf32>, tensor<4x7x3xf32>) -> (tensor<5x4xf32>, tensor<5x2xf32>, tensor<4x6x4xf32>, tensor<4x7x3xf32>)
+  return
+}
+
+// -----
+
 func.func @f(%x: tensor<7x4xf32>, %i: tensor<2xi64>) {
   // expected-error @below {{axis 2 is not a dim of an operand of rank 2}}
   %0 = train.gather %x, %i axis 2 : tensor<7x4xf32>, tensor<2xi64> -> tensor<7x2xf32>

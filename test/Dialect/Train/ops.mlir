@@ -111,6 +111,22 @@ func.func @reductions(%x: tensor<2x3xf32>, %s: tensor<3xf32>) {
   return
 }
 
+// CHECK-LABEL: func.func @experts
+func.func @experts(%x: tensor<5x4xf32>, %c: tensor<5x2xi64>, %w: tensor<5x2xf32>, %up: tensor<4x6x4xf32>, %down: tensor<4x7x3xf32>,
+                   %in: tensor<4x4x6xf32>, %out: tensor<4x6x7xf32>, %first: tensor<2xi64>) {
+  // CHECK: train.experts %{{.*}} to %{{.*}} by %{{.*}} through %{{.*}}, %{{.*}} silu gated :
+  %0 = train.experts %x to %c by %w through %up, %down silu gated
+    : (tensor<5x4xf32>, tensor<5x2xi64>, tensor<5x2xf32>, tensor<4x6x4xf32>, tensor<4x7x3xf32>) -> tensor<5x7xf32>
+  // CHECK: train.experts %{{.*}} to %{{.*}} by %{{.*}} through %{{.*}}, %{{.*}} first %{{.*}} of 12 gelu_tanh inputs_first :
+  %1 = train.experts %x to %c by %w through %in, %out first %first of 12 gelu_tanh inputs_first
+    : (tensor<5x4xf32>, tensor<5x2xi64>, tensor<5x2xf32>, tensor<4x4x6xf32>, tensor<4x6x7xf32>, tensor<2xi64>) -> tensor<5x7xf32>
+  // CHECK: train.experts_grad %{{.*}}, %{{.*}} to %{{.*}} by %{{.*}} through %{{.*}}, %{{.*}} silu gated :
+  %2:4 = train.experts_grad %0, %x to %c by %w through %up, %down silu gated
+    : (tensor<5x7xf32>, tensor<5x4xf32>, tensor<5x2xi64>, tensor<5x2xf32>, tensor<4x6x4xf32>, tensor<4x7x3xf32>)
+    -> (tensor<5x4xf32>, tensor<5x2xf32>, tensor<4x6x4xf32>, tensor<4x7x3xf32>)
+  return
+}
+
 // CHECK-LABEL: func.func @indexing
 func.func @indexing(%table: tensor<7x3xf32>, %ids: tensor<2x4xi64>) {
   // CHECK: train.embedding %{{.*}}, %{{.*}} : tensor<7x3xf32>, tensor<2x4xi64> -> tensor<2x4x3xf32>

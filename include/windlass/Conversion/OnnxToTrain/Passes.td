@@ -71,6 +71,16 @@ def TrainRecognizeAttention : Pass<"train-recognize-attention", "::mlir::func::F
   let dependentDialects = ["::windlass::train::TrainDialect"];
 }
 
+def TrainRecognizeExperts : Pass<"train-recognize-experts", "::mlir::func::FuncOp"> {
+  let summary = "Replace the experts of a mixture over primitives by one op";
+  let description = [{
+    Recognises two forms of the sum over a token's choices. In one, each choice's matrices are gathered and multiplied by
+    the token; in the other, all experts compute all tokens, and weights that are zero for experts that are not chosen
+    multiply the results. Between the matrices is an activation, perhaps of one half, which multiplies the other.
+  }];
+  let dependentDialects = ["::windlass::train::TrainDialect"];
+}
+
 def TrainAssignIds : Pass<"train-assign-ids", "::mlir::func::FuncOp"> {
   let summary = "Give every op its id: scope path, kind and ordinal";
   let description = [{ Ids are unique in the function; nothing else changes. }];

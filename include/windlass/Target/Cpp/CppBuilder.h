@@ -39,6 +39,7 @@ using Gradients = Expr<rt::squared_gradients>;
 using Pairs = Expr<rt::collective_pairs>;
 using Views = Expr<rt::buffer_views>;
 using Windows = Expr<rt::windows>;
+using ExpertLayer = Expr<rt::expert_layer>;
 
 Expr<bool> boolean(bool value);
 Expr<std::int32_t> int32(std::int64_t value);
@@ -259,6 +260,12 @@ public:
                  int64_t allRows);
   void embeddingGrad(const Stream &s, const View &dtable, const View &ids, const View &dout, const View &first,
                      int64_t allRows, const Expr<bool> &accumulate);
+  static ExpertLayer expertLayer(const rt::expert_layer &of);
+  /// `operands`: x, choices, weights, up, down and, if it is there, first.
+  void experts(const Stream &s, const View &y, llvm::ArrayRef<View> operands, const ExpertLayer &of);
+  /// `outs`: dx, dweights, dup and ddown.
+  void expertsGrad(const Stream &s, llvm::ArrayRef<View> outs, const View &dy, llvm::ArrayRef<View> operands,
+                   const ExpertLayer &of, const Expr<bool> &accumulate);
   void gather(const Stream &s, const View &out, const View &in, const View &indices, int64_t axis);
   void scatterAdd(const Stream &s, const View &out, const View &indices, const View &in, int64_t axis,
                   const Expr<bool> &accumulate);

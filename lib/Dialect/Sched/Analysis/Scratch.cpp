@@ -1,6 +1,6 @@
 #include "windlass/Dialect/Sched/Analysis/Scratch.h"
 
-#include "windlass/rt/kernels.h"
+#include "windlass/Dialect/Train/IR/TrainOps.h"
 
 using namespace mlir;
 using namespace windlass;
@@ -49,12 +49,26 @@ int64_t windlass::sched::getScratchBytes(LaunchOp launch, int64_t threads) {
   }
   case ScratchRule::norm_grad:
     return rt::norm_grad_scratch_bytes(in(1), threads);
+  case ScratchRule::experts:
+  case ScratchRule::experts_grad: {
+    unsigned input = launch.getRow().flops.query;
+    auto bytes = launch.getRow().scratch == ScratchRule::experts ? rt::experts_scratch_bytes
+                                                                 : rt::experts_grad_scratch_bytes;
+    return bytes(in(input), in(input + 1), in(input + 3), in(input + 4), getExpertLayer(launch), threads);
+  }
   case ScratchRule::attention:
     return ofQuery(rt::attention_scratch_bytes);
   case ScratchRule::attention_grad:
     return ofQuery(rt::attention_grad_scratch_bytes);
   }
   llvm_unreachable("unknown rule of scratch");
+}
+
+rt::expert_layer windlass::sched::getExpertLayer(LaunchOp launch) {
+  auto activation = launch.getSettings().getAs<train::ExpertActivationAttr>("activation");
+  return {activation ? static_cast<rt::expert_activation>(activation.getValue()) : rt::expert_activation::relu,
+          launch.getSettings().contains("gated"), launch.getSettings().contains("inputs_first"),
+          launch.getIntegerSetting("all_rows")};
 }
 
 std::optional<rt::attention_shape> windlass::sched::getAttentionShape(LaunchOp launch) {

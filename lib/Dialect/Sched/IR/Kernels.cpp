@@ -47,6 +47,9 @@ constexpr KernelFlops convolution(BufferNumber convolved, BufferNumber weight) {
 constexpr KernelFlops attention(double products, unsigned query) {
   return {KernelFlops::Kind::attention, products, query};
 }
+constexpr KernelFlops experts(unsigned input, double ups, double downs) {
+  return {KernelFlops::Kind::experts, ups, input, {}, {}, downs};
+}
 constexpr KernelFlops updates(double count) { return {KernelFlops::Kind::updates, count}; }
 
 constexpr BufferNumber in(unsigned number) { return {number, false}; }

@@ -393,7 +393,20 @@ static bool mayRunInPlace(Operation *op, unsigned index, unsigned result) {
   return row && row->mayWriteOver(getArity(op), index, result);
 }
 
+/// Whether all matrices that the command of `op` computes are added to resources that it does not read.
+bool FunctionLowering::addsMatrices(Operation *op, const KernelRow &row) {
+  return row.accumulation == Accumulation::matrices && llvm::all_of(op->getResults(), [&](OpResult result) {
+           if (!row.addsTo(result.getResultNumber()))
+             return true;
+           bool isAdded = result.hasOneUse() && isa<AddToOp>(*result.user_begin());
+           auto to = isAdded ? findDestination(result, op) : std::nullopt;
+           return to && llvm::none_of(op->getOperands(),
+                                      [&](Value read) { return views.lookup(read).storage == to->view.storage; });
+         });
+}
+
 void FunctionLowering::makeOutputs(Operation *op, bool canAccumulate, Command &command) {
+  const KernelRow *row = findRow(op);
   for (OpResult result : op->getResults()) {
     auto destination = findDestination(result, op);
     if (destination) {
@@ -411,7 +424,8 @@ void FunctionLowering::makeOutputs(Operation *op, bool canAccumulate, Command &c
     // What a collective brings is added where the addition stands: before, the stream would wait for it.
     if (destination && isa<AddToOp>(destination->consumer) && isa<ReduceScatterOp, AllToAllOp, PermuteOp>(op))
       destination.reset();
-    if (destination && destination->mode != Mode::Overwrite && !canAccumulate) {
+    bool adds = canAccumulate && (!row || row->addsTo(result.getResultNumber()));
+    if (destination && destination->mode != Mode::Overwrite && !adds) {
       additions.push_back({result, *destination});
       destination.reset();
     }
@@ -667,7 +681,7 @@ LogicalResult FunctionLowering::lowerKernel(Operation *op, const KernelRow &row)
       view = makeDense(op, view);
     command.ins.push_back(std::move(view));
   }
-  makeOutputs(op, canAccumulate(op), command);
+  makeOutputs(op, canAccumulate(op) || addsMatrices(op, row), command);
   // Some kernels change their operands: where a result goes elsewhere, the operand is copied there first.
   for (auto [o, out] : llvm::enumerate(command.outs))
     if (std::optional<size_t> replaced = row.getReplaced(getArity(op), o)) {

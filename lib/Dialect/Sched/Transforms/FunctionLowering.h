@@ -60,6 +60,7 @@ private:
   /// Returns the place that the only use of `value` determines; none where it determines none or the value cannot be
   /// written there.
   std::optional<Destination> findDestination(mlir::Value value, mlir::Operation *producer);
+  bool addsMatrices(mlir::Operation *op, const KernelRow &row);
   /// Makes the views to write the results to. A destination that adds is used only where `canAccumulate`; otherwise the
   /// value gets memory of its own and `finish` adds it. Sets the outputs and the mode of `command`.
   void makeOutputs(mlir::Operation *op, bool canAccumulate, Command &command);

@@ -6,28 +6,11 @@ using namespace windlass::train;
 
 namespace {
 
-/// Checks a table of `rows` rows, or of parts that begin at the rows `first` of `allRows`.
-LogicalResult checkRows(Emit emit, int64_t rows, Value first, std::optional<uint64_t> allRows) {
-  if (rows < 1)
-    return emit() << "has a table of " << rows << " rows; rows must be positive";
-  if (bool(first) != allRows.has_value())
-    return emit() << "needs both where parts of the table begin and how many rows there are in all, or neither";
-  if (!first)
-    return success();
-  auto type = typeOf(first);
-  if (type.getRank() != 1 || !type.getElementType().isInteger(64))
-    return emit() << "first rows " << type << " must be a list of 64-bit integers";
-  int64_t parts = type.getDimSize(0), all = static_cast<int64_t>(*allRows);
-  if (parts < 1 || rows % parts != 0 || rows > all)
-    return emit() << "has " << rows << " rows of " << all << ", which cannot be " << parts << " equal parts of them";
-  return success();
-}
-
 FailureOr<Types> inferEmbedding(EmbeddingOp::Adaptor op, Emit emit) {
   auto table = typeOf(op.getTable());
   if (table.getRank() != 2)
     return emit() << "reads rows of a table of two dims, but got " << table;
-  if (failed(checkRows(emit, table.getDimSize(0), op.getFirst(), op.getAllRows())))
+  if (failed(checkTableParts(emit, table.getDimSize(0), op.getFirst(), op.getAllRows())))
     return failure();
   Shape shape(typeOf(op.getIds()).getShape());
   shape.push_back(table.getDimSize(1));
@@ -39,7 +22,7 @@ FailureOr<Types> inferEmbeddingGrad(EmbeddingGradOp::Adaptor op, Emit emit) {
   if (gradient.getRank() != ids.getRank() + 1 || gradient.getShape().drop_back() != ids.getShape())
     return emit() << "gradient " << gradient << " must have the dims of ids " << ids << " and one more";
   int64_t rows = op.getRows();
-  if (failed(checkRows(emit, rows, op.getFirst(), op.getAllRows())))
+  if (failed(checkTableParts(emit, rows, op.getFirst(), op.getAllRows())))
     return failure();
   return Types{makeType({rows, gradient.getShape().back()}, getWideType(gradient.getElementType()))};
 }
@@ -133,12 +116,6 @@ GatherDims addTableDims(OpFactors &factors, RankedTensorType table, RankedTensor
   return dims;
 }
 
-/// Returns the first row of each of `parts` equal parts of `rows` rows.
-Value makeFirstRows(const Maker &maker, int64_t rows, int64_t parts) {
-  return maker.make<IotaOp>(makeType({parts}, maker.builder.getI64Type()), 0, APFloat(0.0),
-                            APFloat(static_cast<double>(rows / parts)));
-}
-
 /// The dims of a tensor with the axis, and of indices and elements along it.
 struct ElementDims {
   ValueFactors whole, parts;
@@ -183,7 +160,7 @@ OpFactors EmbeddingOp::getFactors() {
 LogicalResult EmbeddingOp::buildSplit(OpBuilder &builder, int64_t parts, SmallVectorImpl<Value> &results) {
   Maker maker{builder, getLoc()};
   int64_t rows = typeOf(getTable()).getDimSize(0);
-  Value first = makeFirstRows(maker, rows, parts);
+  Value first = maker.firstOfParts(rows, parts);
   results.assign({maker.make<EmbeddingOp>(getTable(), getIds(), first, builder.getI64IntegerAttr(rows))});
   return success();
 }
@@ -217,7 +194,7 @@ OpFactors EmbeddingGradOp::getFactors() {
 
 LogicalResult EmbeddingGradOp::buildSplit(OpBuilder &builder, int64_t parts, SmallVectorImpl<Value> &results) {
   Maker maker{builder, getLoc()};
-  Value first = makeFirstRows(maker, getRows(), parts);
+  Value first = maker.firstOfParts(getRows(), parts);
   results.assign({maker.make<EmbeddingGradOp>(getIds(), getGradient(), first, getRowsAttr(),
                                               builder.getI64IntegerAttr(getRows()))});
   return success();

@@ -39,6 +39,22 @@ LogicalResult checkType(Emit emit, Value value, RankedTensorType expected, Strin
   return success();
 }
 
+LogicalResult checkTableParts(Emit emit, int64_t rows, Value first, std::optional<uint64_t> allRows) {
+  if (rows < 1)
+    return emit() << "has a table of " << rows << " rows; rows must be positive";
+  if (bool(first) != allRows.has_value())
+    return emit() << "needs both where parts of the table begin and how many rows there are in all, or neither";
+  if (!first)
+    return success();
+  auto type = typeOf(first);
+  if (type.getRank() != 1 || !type.getElementType().isInteger(64))
+    return emit() << "first rows " << type << " must be a list of 64-bit integers";
+  int64_t parts = type.getDimSize(0), all = static_cast<int64_t>(*allRows);
+  if (parts < 1 || rows % parts != 0 || rows > all)
+    return emit() << "has " << rows << " rows of " << all << ", which cannot be " << parts << " equal parts of them";
+  return success();
+}
+
 ValueFactors addDims(OpFactors &factors, RankedTensorType type, StringRef prefix, FactorKind kind) {
   ValueFactors dims;
   for (auto [index, size] : llvm::enumerate(type.getShape()))

@@ -33,6 +33,9 @@ mlir::LogicalResult checkDistinctDims(Emit emit, llvm::ArrayRef<int64_t> dims, i
 /// Fails unless `value` has the given shape and element type.
 mlir::LogicalResult checkType(Emit emit, mlir::Value value, mlir::RankedTensorType expected, llvm::StringRef name);
 
+/// Fails unless `rows` rows, or experts, are a whole table or as many equal parts of `allRows` as `first` has elements.
+mlir::LogicalResult checkTableParts(Emit emit, int64_t rows, mlir::Value first, std::optional<uint64_t> allRows);
+
 /// Implements the two halves of an inferred op by one function `infer(Adaptor, Emit) -> FailureOr<Types>`: type
 /// inference, and a verifier that says what is wrong with operands and attributes.
 template <class Op, class Infer>
@@ -102,6 +105,11 @@ struct Maker {
   mlir::Value widen(mlir::Value value) const { return cast(value, getWideType(typeOf(value).getElementType())); }
   mlir::Value compare(Predicate predicate, mlir::Value lhs, mlir::Value rhs) const {
     return make<CompareOp>(makeType(typeOf(lhs).getShape(), builder.getI1Type()), predicate, lhs, rhs);
+  }
+  /// Returns the first row of each of `parts` equal parts of `rows` rows.
+  mlir::Value firstOfParts(int64_t rows, int64_t parts) const {
+    return make<IotaOp>(makeType({parts}, builder.getI64Type()), 0, llvm::APFloat(0.0),
+                        llvm::APFloat(static_cast<double>(rows / parts)));
   }
 
   mlir::OpBuilder &builder;

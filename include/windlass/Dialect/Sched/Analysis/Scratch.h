@@ -5,6 +5,7 @@
 #include "windlass/Dialect/Sched/IR/SchedOps.h"
 
 #include "windlass/rt/attention_shape.h"
+#include "windlass/rt/kernels.h"
 
 #include <optional>
 
@@ -16,6 +17,9 @@ int64_t getScratchBytes(LaunchOp launch, int64_t threads);
 /// Returns what a library must know about the attention that the command computes; none where the command computes no
 /// attention, or one that libraries do not support.
 std::optional<rt::attention_shape> getAttentionShape(LaunchOp launch);
+
+/// Returns what the experts have in common whose results, or gradients, the command computes.
+rt::expert_layer getExpertLayer(LaunchOp launch);
 
 /// Returns the most bytes of scratch that any command of the program (L5) needs per thread: `scratch_bytes` of the
 /// emitted program.

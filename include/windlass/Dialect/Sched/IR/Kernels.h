@@ -27,8 +27,8 @@ enum class KernelKind : uint32_t {
 enum class KernelOrigin { op, lowering, fusion };
 
 /// The results to which a command that accumulates adds. `sums`: all, and only where the setting `kind` is a sum;
-/// `parameters`: all but the first.
-enum class Accumulation { none, all, sums, parameters };
+/// `parameters`: all but the first; `matrices`: all but the first two.
+enum class Accumulation { none, all, sums, parameters, matrices };
 
 /// Whether a kernel goes through rows, which are fastest where their elements are adjacent. It takes rows with strides
 /// too.
@@ -41,7 +41,7 @@ enum class MovedBytes { operands, chosen, block };
 enum class SettingsInKey { timed, untimed };
 
 /// The rule of the runtime that says how much scratch a kernel needs (`*_scratch_bytes` of windlass/rt/kernels.h).
-enum class ScratchRule { none, product, convolution, norm_grad, attention, attention_grad };
+enum class ScratchRule { none, product, convolution, norm_grad, attention, attention_grad, experts, experts_grad };
 
 /// How the interpreter runs a kernel: as the `train` operator of its name, or by a rule of its own.
 enum class KernelSemantics { op, own };
@@ -95,20 +95,23 @@ struct KernelFlops {
     product,     ///< of matrices
     convolution, ///< `count` for each element of `convolved` and each element of a kernel of `weight`
     attention, ///< `count` products of tokens, keys and width, `query` being the number of the query among the operands
+    experts,   ///< of `count` products by the first matrix of each chosen expert and `seconds` by the second
     updates,   ///< `count` for each element of the updated parameters
   };
   Kind kind;
   double count;
+  /// The number of the query, or of the experts' input, among the operands.
   unsigned query = 0;
   /// The result of a convolution, or its gradient, and the weight, or its gradient.
   BufferNumber convolved = {}, weight = {};
+  double seconds = 0;
 };
 
 /// The limit below which integers in the operands are valid indices.
 struct IndexLimit {
   enum class Kind {
     unlimited,
-    rows,    ///< the table's rows (the setting `all_rows`, where it has some of them only)
+    rows,    ///< the table's rows, or the experts (the setting `all_rows`, where there are some of them only)
     axis,    ///< the size along the setting `axis`
     classes, ///< the size of the last dim
   };
@@ -145,14 +148,16 @@ struct KernelRow {
   bool isProduct() const { return flops.kind == KernelFlops::Kind::product; }
   /// Whether devices run it on their matrix units.
   bool multipliesMatrices() const {
-    return isProduct() || flops.kind == KernelFlops::Kind::convolution || flops.kind == KernelFlops::Kind::attention;
+    return isProduct() || flops.kind == KernelFlops::Kind::convolution || flops.kind == KernelFlops::Kind::attention ||
+           flops.kind == KernelFlops::Kind::experts;
   }
   bool hasTerms() const { return operands.kind == OperandCounts::Kind::terms; }
   bool hasParameters() const { return operands.kind == OperandCounts::Kind::parameters; }
   /// Whether a command may accumulate, and whether it then adds to that result.
   bool canAccumulate() const { return accumulation != Accumulation::none; }
   bool addsTo(size_t result) const {
-    return canAccumulate() && (result > 0 || accumulation != Accumulation::parameters);
+    unsigned first = accumulation == Accumulation::matrices ? 2 : accumulation == Accumulation::parameters ? 1 : 0;
+    return canAccumulate() && result >= first;
   }
 
   /// Whether the kernel takes the numbers of operands, results and terms of `arity`.

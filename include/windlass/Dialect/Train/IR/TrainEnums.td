@@ -26,6 +26,11 @@ def Train_ReductionKind : Train_Enum<"ReductionKind", "how values are combined",
   I32EnumAttrCase<"sum", 0>, I32EnumAttrCase<"max", 1>, I32EnumAttrCase<"min", 2>]>;
 def Train_ReductionKindAttr : EnumAttr<TrainDialect, Train_ReductionKind, "reduction">;
 
+def Train_ExpertActivation : Train_Enum<"ExpertActivation", "the function between an expert's matrices", [
+  I32EnumAttrCase<"relu", 0>, I32EnumAttrCase<"gelu_erf", 1>, I32EnumAttrCase<"gelu_tanh", 2>,
+  I32EnumAttrCase<"silu", 3>]>;
+def Train_ExpertActivationAttr : EnumAttr<TrainDialect, Train_ExpertActivation, "expert_activation">;
+
 def Train_Hyperparameter : Train_Enum<"Hyperparameter", "a scalar given to the program at run time", [
   I32EnumAttrCase<"learning_rate", 0>, I32EnumAttrCase<"one_minus_beta1", 1>, I32EnumAttrCase<"one_minus_beta2", 2>,
   I32EnumAttrCase<"epsilon", 3>, I32EnumAttrCase<"weight_decay", 4>, I32EnumAttrCase<"momentum", 5>,

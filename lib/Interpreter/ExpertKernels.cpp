@@ -1,0 +1,206 @@
+// The experts of a mixture, one token after another.
+#include "TableParts.h"
+
+#include "windlass/Dialect/Train/IR/TrainEnums.h"
+#include "windlass/rt/scalar.h"
+
+#include <vector>
+
+using namespace windlass::interpreter;
+using llvm::ArrayRef;
+using llvm::MutableArrayRef;
+using llvm::SmallVector;
+using windlass::train::ExpertActivation;
+
+namespace {
+
+double activate(ExpertActivation activation, double x) {
+  switch (activation) {
+  case ExpertActivation::relu:
+    return windlass::scalar::relu(x);
+  case ExpertActivation::gelu_erf:
+    return windlass::scalar::gelu_erf(x);
+  case ExpertActivation::gelu_tanh:
+    return windlass::scalar::gelu_tanh(x);
+  case ExpertActivation::silu:
+    return windlass::scalar::silu(x);
+  }
+  return 0;
+}
+
+double activateGrad(ExpertActivation activation, double x, double dy) {
+  switch (activation) {
+  case ExpertActivation::relu:
+    return windlass::scalar::relu_grad(x, dy);
+  case ExpertActivation::gelu_erf:
+    return windlass::scalar::gelu_erf_grad(x, dy);
+  case ExpertActivation::gelu_tanh:
+    return windlass::scalar::gelu_tanh_grad(x, dy);
+  case ExpertActivation::silu:
+    return windlass::scalar::silu_grad(x, dy);
+  }
+  return 0;
+}
+
+/// A layer of experts: its sizes, and where the matrices of each token's choices are.
+struct Layer {
+  int64_t tokens, in, chosen, stored, hidden, width, out;
+  ExpertActivation activation;
+  bool gated, inputsFirst;
+  SmallVector<int64_t> places;
+
+  int64_t upAt(int64_t expert, int64_t h, int64_t i) const {
+    return inputsFirst ? (expert * in + i) * hidden + h : (expert * hidden + h) * in + i;
+  }
+  int64_t downAt(int64_t expert, int64_t o, int64_t f) const {
+    return inputsFirst ? (expert * width + f) * out + o : (expert * out + o) * width + f;
+  }
+};
+
+/// Describes the layer of a call whose operands begin with the input at `at`.
+std::optional<Layer> describe(KernelCall &call, size_t at) {
+  bool hasParts = call.inputs.size() == at + 6;
+  if (!call.require(hasParts || call.inputs.size() == at + 5, "takes an input, choices, weights and two matrices"))
+    return std::nullopt;
+  const Tensor &input = call.inputs[at], &choices = call.inputs[at + 1], &up = call.inputs[at + 3],
+               &down = call.inputs[at + 4];
+  if (!call.require(input.getRank() == 2 && choices.getRank() == 2 && up.getRank() == 3 && down.getRank() == 3,
+                    "operands have other ranks"))
+    return std::nullopt;
+  Layer layer;
+  layer.gated = call.flag("gated");
+  layer.inputsFirst = call.flag("inputs_first");
+  layer.activation = static_cast<ExpertActivation>(call.integer("activation"));
+  layer.tokens = input.getShape()[0];
+  layer.in = input.getShape()[1];
+  layer.chosen = choices.getShape()[1];
+  layer.stored = up.getShape()[0];
+  layer.hidden = up.getShape()[layer.inputsFirst ? 2 : 1];
+  layer.width = layer.gated ? layer.hidden / 2 : layer.hidden;
+  layer.out = down.getShape()[layer.inputsFirst ? 2 : 1];
+  SmallVector<int64_t> upShape = {layer.stored, layer.hidden, layer.in},
+                       downShape = {layer.stored, layer.out, layer.width};
+  if (layer.inputsFirst) {
+    std::swap(upShape[1], upShape[2]);
+    std::swap(downShape[1], downShape[2]);
+  }
+  if (!call.requireShape(choices, {layer.tokens, layer.chosen}, "choices") ||
+      !call.requireShape(call.inputs[at + 2], {layer.tokens, layer.chosen}, "weights") ||
+      !call.requireShape(up, upShape, "up") || !call.requireShape(down, downShape, "down"))
+    return std::nullopt;
+  layer.places = hasParts ? placesOfIds(call, choices, call.inputs[at + 5], layer.stored, call.integer("all_rows"))
+                          : indicesOf(call, choices, layer.stored, false);
+  return call.isBad() ? std::nullopt : std::optional(std::move(layer));
+}
+
+/// The values of one expert for one token.
+struct Hidden {
+  std::vector<double> before, after;
+};
+
+template <class T> Hidden computeHidden(const Layer &layer, int64_t expert, ArrayRef<T> up, const T *x) {
+  Hidden hidden{std::vector<double>(layer.hidden), std::vector<double>(layer.width)};
+  for (int64_t h = 0; h < layer.hidden; ++h)
+    for (int64_t i = 0; i < layer.in; ++i)
+      hidden.before[h] += static_cast<double>(up[layer.upAt(expert, h, i)]) * x[i];
+  for (int64_t f = 0; f < layer.width; ++f)
+    hidden.after[f] = activate(layer.activation, hidden.before[f]) * (layer.gated ? hidden.before[layer.width + f] : 1);
+  return hidden;
+}
+
+void experts(KernelCall &call) {
+  std::optional<Layer> layer = describe(call, 0);
+  ElementKind kind = call.floats();
+  if (!layer || call.isBad() || !call.requireShape(call.results[0], {layer->tokens, layer->out}, "the result"))
+    return;
+  dispatchFloat(kind, [&](auto zero) {
+    using T = decltype(zero);
+    const T *x = call.inputs[0].values<T>().data();
+    ArrayRef<T> weights = call.inputs[2].values<T>(), up = call.inputs[3].values<T>(),
+                down = call.inputs[4].values<T>();
+    MutableArrayRef<T> y = call.results[0].mutableValues<T>();
+    for (int64_t t = 0; t < layer->tokens; ++t) {
+      std::vector<double> sums(layer->out);
+      for (int64_t c = 0; c < layer->chosen; ++c) {
+        int64_t at = t * layer->chosen + c, expert = layer->places[at];
+        if (expert == kNoPlace)
+          continue;
+        Hidden hidden = computeHidden(*layer, expert, up, x + t * layer->in);
+        for (int64_t o = 0; o < layer->out; ++o)
+          for (int64_t f = 0; f < layer->width; ++f)
+            sums[o] += weights[at] * (down[layer->downAt(expert, o, f)] * hidden.after[f]);
+      }
+      for (int64_t o = 0; o < layer->out; ++o)
+        y[t * layer->out + o] = static_cast<T>(sums[o]);
+    }
+  });
+}
+
+/// Adds what one choice of one token brings to the gradients of the input's row and of both matrices; returns the
+/// gradient of its weight.
+template <class T>
+double addGradients(const Layer &layer, int64_t expert, const T *dy, const T *x, double weight, ArrayRef<T> up,
+                    ArrayRef<T> down, MutableArrayRef<double> dx, MutableArrayRef<double> dUp,
+                    MutableArrayRef<double> dDown) {
+  Hidden hidden = computeHidden(layer, expert, up, x);
+  std::vector<double> dBefore(layer.hidden);
+  double dWeight = 0;
+  for (int64_t f = 0; f < layer.width; ++f) {
+    double dAfter = 0;
+    for (int64_t o = 0; o < layer.out; ++o) {
+      dAfter += static_cast<double>(down[layer.downAt(expert, o, f)]) * dy[o];
+      dDown[layer.downAt(expert, o, f)] += weight * dy[o] * hidden.after[f];
+    }
+    dWeight += dAfter * hidden.after[f];
+    dAfter *= weight;
+    double gate = layer.gated ? hidden.before[layer.width + f] : 1;
+    dBefore[f] = activateGrad(layer.activation, hidden.before[f], dAfter * gate);
+    if (layer.gated)
+      dBefore[layer.width + f] = dAfter * activate(layer.activation, hidden.before[f]);
+  }
+  for (int64_t h = 0; h < layer.hidden; ++h)
+    for (int64_t i = 0; i < layer.in; ++i) {
+      dx[i] += up[layer.upAt(expert, h, i)] * dBefore[h];
+      dUp[layer.upAt(expert, h, i)] += x[i] * dBefore[h];
+    }
+  return dWeight;
+}
+
+void expertsGrad(KernelCall &call) {
+  if (!call.require(!call.inputs.empty() && call.results.size() == 4, "takes a gradient and gives four"))
+    return;
+  std::optional<Layer> layer = describe(call, 1);
+  ElementKind kind = call.floats();
+  if (!layer || call.isBad() || !call.requireShape(call.inputs[0], {layer->tokens, layer->out}, "the gradient") ||
+      !call.requireShape(call.results[0], call.inputs[1].getShape(), "the input's gradient") ||
+      !call.requireShape(call.results[1], call.inputs[3].getShape(), "the weights' gradient") ||
+      !call.requireShape(call.results[2], call.inputs[4].getShape(), "the first matrix's gradient") ||
+      !call.requireShape(call.results[3], call.inputs[5].getShape(), "the second matrix's gradient"))
+    return;
+  dispatchFloat(kind, [&](auto zero) {
+    using T = decltype(zero);
+    const T *dy = call.inputs[0].values<T>().data(), *x = call.inputs[1].values<T>().data();
+    ArrayRef<T> weights = call.inputs[3].values<T>(), up = call.inputs[4].values<T>(),
+                down = call.inputs[5].values<T>();
+    std::vector<double> dx(layer->tokens * layer->in), dUp(up.size()), dDown(down.size());
+    MutableArrayRef<T> dWeights = call.results[1].mutableValues<T>();
+    for (int64_t at = 0; at < layer->tokens * layer->chosen; ++at)
+      if (int64_t expert = layer->places[at], t = at / layer->chosen; expert != kNoPlace)
+        dWeights[at] = static_cast<T>(
+            addGradients<T>(*layer, expert, dy + t * layer->out, x + t * layer->in, weights[at], up, down,
+                            MutableArrayRef<double>(dx).slice(t * layer->in, layer->in), dUp, dDown));
+    auto store = [](ArrayRef<double> sums, Tensor &to) {
+      llvm::transform(sums, to.mutableValues<T>().begin(), [](double sum) { return static_cast<T>(sum); });
+    };
+    store(dx, call.results[0]);
+    store(dUp, call.results[2]);
+    store(dDown, call.results[3]);
+  });
+}
+
+} // namespace
+
+void windlass::interpreter::addExpertKernels(KernelTable &table) {
+  table["train.experts"] = experts;
+  table["train.experts_grad"] = expertsGrad;
+}

@@ -1,0 +1,260 @@
+// The experts of a mixture: rows are put in the order of their experts, and some at a time go through both matrices of
+// one expert. Sums are in that order, whatever the number of threads.
+#include "clear.h"
+#include "rows.h"
+#include "team_gemm.h"
+
+#include "windlass/rt/kernels.h"
+
+#include "windlass/rt/detail/expert_plan.h"
+
+#include <string>
+
+namespace windlass::rt {
+
+namespace {
+
+using cpu::matrix;
+using cpu::team_gemm;
+using detail::expert_plan;
+
+/// The views of a layer's operands.
+struct operands {
+  view x, choices, weights, up, down, first;
+};
+
+/// One call of `experts` or its gradient.
+struct call {
+  expert_plan plan;
+  operands in;
+  view y, dx, dweights, dup, ddown, dy;
+  bool accumulate;
+  std::byte *scratch;
+
+  std::int32_t *order() const { return reinterpret_cast<std::int32_t *>(scratch); }
+  std::int32_t *starts() const { return order() + plan.starts_at(); }
+  float *rows() const { return reinterpret_cast<float *>(scratch + plan.list_bytes()); }
+
+  static float *row_of(const view &v, std::int64_t row) { return v.as<float>() + row * v.strides[0]; }
+  static float &element(const view &v, std::int64_t choice, std::int64_t columns) {
+    return v.as<float>()[choice / columns * v.strides[0] + choice % columns * v.strides[1]];
+  }
+  matrix matrix_of(const view &v, std::int64_t expert, bool is_up) const {
+    const detail::expert_strides at = detail::strides_of(v, plan.of);
+    return {v.as<float>() + expert * at.expert, is_up ? plan.hidden : plan.out, is_up ? plan.in : plan.width, at.output,
+            at.input};
+  }
+
+  /// Returns the place of an expert in the matrices; -1 where it is in none of their parts.
+  std::int64_t place_of(std::int64_t expert) const {
+    if (in.first.is_absent())
+      return expert;
+    const std::int64_t parts = in.first.sizes[0], length = plan.stored / parts;
+    for (std::int64_t part = 0; part < parts; ++part) {
+      const std::int64_t place = expert - in.first.as<const std::int64_t>()[part * in.first.strides[0]];
+      if (place >= 0 && place < length)
+        return part * length + place;
+    }
+    return -1;
+  }
+
+  std::int64_t choice(std::int64_t number) const {
+    const view &c = in.choices;
+    return c.as<const std::int64_t>()[number / plan.chosen * c.strides[0] + number % plan.chosen * c.strides[1]];
+  }
+
+  /// Lists the choices in the order of their experts. Bad data where a choice names no expert.
+  status sort() const {
+    std::int32_t *const begins = starts();
+    std::fill_n(begins, plan.stored + 1, 0);
+    for (std::int64_t i = 0; i < plan.choices(); ++i) {
+      if (const std::int64_t expert = choice(i); expert < 0 || expert >= plan.experts)
+        return bad_input("expert " + std::to_string(expert) + " at position " + std::to_string(i) +
+                         " is none of the layer's " + std::to_string(plan.experts) + "; check the data");
+      else if (const std::int64_t place = place_of(expert); place >= 0)
+        ++begins[place + 1];
+    }
+    for (std::int64_t e = 0; e < plan.stored; ++e)
+      begins[e + 1] += begins[e];
+    // Each expert's beginning moves to its end, which is the next one's beginning.
+    for (std::int64_t i = 0; i < plan.choices(); ++i)
+      if (const std::int64_t place = place_of(choice(i)); place >= 0)
+        order()[begins[place]++] = static_cast<std::int32_t>(i);
+    for (std::int64_t e = plan.stored; e > 0; --e)
+      begins[e] = begins[e - 1];
+    begins[0] = 0;
+    return {};
+  }
+
+  /// Calls f(expert, first row, rows) for blocks of rows of one expert.
+  template <class F> void for_blocks(std::int32_t threads, F f) const {
+    for (std::int64_t e = 0; e < plan.stored; ++e)
+      for (std::int64_t row = starts()[e]; row < starts()[e + 1];) {
+        const std::int64_t count = std::min<std::int64_t>(plan.block(threads), starts()[e + 1] - row);
+        f(e, row, count);
+        row += count;
+      }
+  }
+
+  /// Copies the rows of tokens whose choices begin at `first`.
+  matrix collect(float *buffer, const view &from, std::int64_t first, std::int64_t count, std::int32_t threads) const {
+    const std::int64_t columns = from.sizes[1];
+    cpu::for_rows(threads, count, columns, [&](std::int64_t row) {
+      const float *source = row_of(from, order()[first + row] / plan.chosen);
+      float *to = buffer + row * columns;
+      for (std::int64_t i = 0; i < columns; ++i)
+        to[i] = source[i * from.strides[1]];
+    });
+    return {buffer, count, columns, columns, 1};
+  }
+
+  /// Adds rows, times their weights where `weights` is not absent, to those of their tokens. Threads divide the
+  /// columns: two rows may be of one token.
+  void add_back(const view &to, const matrix &values, std::int64_t first, const view &weights,
+                std::int32_t threads) const {
+    detail::parallel(threads, values.columns, std::max<std::int64_t>(16, cpu::grain / (values.rows + 1)),
+                     [&](std::int64_t begin, std::int64_t end, std::int32_t) {
+                       for (std::int64_t row = 0; row < values.rows; ++row) {
+                         const std::int64_t number = order()[first + row];
+                         const float weight = weights.is_absent() ? 1.0f : element(weights, number, plan.chosen);
+                         float *sums = row_of(to, number / plan.chosen);
+                         const float *from = values.data + row * values.row_stride;
+                         for (std::int64_t i = begin; i < end; ++i)
+                           sums[i * to.strides[1]] += weight * from[i];
+                       }
+                     });
+  }
+
+  void forward(std::int32_t threads) const {
+    cpu::clear(y, threads);
+    const std::int64_t most = plan.block(threads);
+    float *const inputs = rows(), *const hidden = inputs + most * plan.in, *const active = hidden + most * plan.hidden,
+                 *const results = active + most * plan.width;
+    for_blocks(threads, [&](std::int64_t expert, std::int64_t first, std::int64_t count) {
+      const matrix x = collect(inputs, in.x, first, count, threads);
+      const matrix h = {hidden, count, plan.hidden, plan.hidden, 1}, a = {active, count, plan.width, plan.width, 1},
+                   z = {results, count, plan.out, plan.out, 1};
+      team_gemm(h, x, matrix_of(in.up, expert, true).transposed(), 0.0f, threads);
+      cpu::for_rows(threads, count, 16 * plan.width, [&](std::int64_t row) {
+        const float *from = hidden + row * plan.hidden;
+        for (std::int64_t f = 0; f < plan.width; ++f)
+          active[row * plan.width + f] =
+              detail::activate(plan.of.activation, from[f]) * (plan.of.gated ? from[plan.width + f] : 1.0f);
+      });
+      team_gemm(z, a, matrix_of(in.down, expert, false).transposed(), 0.0f, threads);
+      add_back(y, z, first, in.weights, threads);
+    });
+  }
+
+  /// Replaces hidden values by their gradients and `slopes`, the gradients of activated values by weight 1, by
+  /// activated values times the weight; stores the gradient of the weight.
+  void differentiate(float *hidden, float *slopes, float *active, std::int64_t number) const {
+    const float weight = element(in.weights, number, plan.chosen);
+    float sum = 0;
+    for (std::int64_t f = 0; f < plan.width; ++f) {
+      const float before = hidden[f], gate = plan.of.gated ? hidden[plan.width + f] : 1.0f;
+      const float after = detail::activate(plan.of.activation, before), slope = slopes[f];
+      sum += slope * (after * gate);
+      active[f] = weight * (after * gate);
+      hidden[f] = detail::activate_grad(plan.of.activation, before, weight * slope * gate);
+      if (plan.of.gated)
+        hidden[plan.width + f] = weight * slope * after;
+    }
+    element(dweights, number, plan.chosen) = sum;
+  }
+
+  void gradient(std::int32_t threads) const {
+    cpu::clear(dx, threads);
+    cpu::clear(dweights, threads);
+    const std::int64_t most = plan.block(threads);
+    float *const inputs = rows(), *const arrived = inputs + most * plan.in, *const hidden = arrived + most * plan.out,
+                 *const slopes = hidden + most * plan.hidden, *const active = slopes + most * plan.width;
+    for (std::int64_t e = 0; e < plan.stored && !accumulate; ++e)
+      if (starts()[e] == starts()[e + 1])
+        for (const auto &[v, is_up] : {std::pair(dup, true), std::pair(ddown, false)}) {
+          const matrix m = matrix_of(v, e, is_up);
+          cpu::clear(strided_view(reinterpret_cast<std::byte *>(m.data), element_type::f32, {m.rows, m.columns},
+                                  {m.row_stride, m.column_stride}),
+                     threads);
+        }
+    for_blocks(threads, [&](std::int64_t expert, std::int64_t first, std::int64_t count) {
+      const float adds = accumulate || first > starts()[expert] ? 1.0f : 0.0f;
+      const matrix x = collect(inputs, in.x, first, count, threads), g = collect(arrived, dy, first, count, threads);
+      const matrix h = {hidden, count, plan.hidden, plan.hidden, 1}, s = {slopes, count, plan.width, plan.width, 1},
+                   a = {active, count, plan.width, plan.width, 1};
+      const matrix up = matrix_of(in.up, expert, true), down = matrix_of(in.down, expert, false);
+      team_gemm(h, x, up.transposed(), 0.0f, threads);
+      team_gemm(s, g, down, 0.0f, threads);
+      cpu::for_rows(threads, count, 32 * plan.width, [&](std::int64_t row) {
+        differentiate(hidden + row * plan.hidden, slopes + row * plan.width, active + row * plan.width,
+                      order()[first + row]);
+      });
+      team_gemm(matrix_of(ddown, expert, false), g.transposed(), a, adds, threads);
+      team_gemm(matrix_of(dup, expert, true), h.transposed(), x, adds, threads);
+      team_gemm(x, h, up, 0.0f, threads);
+      add_back(dx, x, first, {}, threads);
+    });
+  }
+};
+
+/// Checks the operands of a layer and its result, or the gradient of that, and plans it.
+status plan_call(const char *name, call &c, const view &result, const expert_layer &of) {
+  const operands &in = c.in;
+  const element_type type = element_type::f32;
+  if (!detail::plan_experts(in.x, in.choices, in.up, in.down, in.first, of, c.plan) || in.x.type != type ||
+      in.up.type != type || in.down.type != type || in.choices.type != element_type::i64 ||
+      !detail::is_plane(in.weights, c.plan.tokens, c.plan.chosen, type) ||
+      !detail::is_plane(result, c.plan.tokens, c.plan.out, type))
+    return internal_error(std::string(name) + " got views whose types, ranks or sizes do not fit");
+  return cpu::prepare_gemm();
+}
+
+status check_scratch(const char *name, const stream &s, std::int64_t bytes) {
+  return s.scratch_bytes() >= bytes
+             ? ok_status()
+             : internal_error(std::string(name) + " needs " + std::to_string(bytes) +
+                              " bytes of scratch, the stream has " + std::to_string(s.scratch_bytes()));
+}
+
+bool has_shape(const view &a, const view &b) {
+  return a.rank == b.rank && std::equal(a.sizes, a.sizes + a.rank, b.sizes);
+}
+
+} // namespace
+
+status experts(stream &s, const view &y, const view &x, const view &choices, const view &weights, const view &up,
+               const view &down, const view &first, const expert_layer &of) {
+  call c = {{}, {x, choices, weights, up, down, first}, y, {}, {}, {}, {}, {}, false, s.scratch()};
+  WINDLASS_TRY(plan_call("experts", c, y, of));
+  WINDLASS_TRY(check_scratch("experts", s, experts_scratch_bytes(x, choices, up, down, of, s.threads())));
+  const work done = {"experts",
+                     c.plan.flops(1, 1),
+                     bytes_of({y, x, weights, up, down}),
+                     {c.plan.choices(), c.plan.hidden, c.plan.in, c.plan.stored}};
+  return s.submit(done, [c, threads = s.threads()]() -> status {
+    WINDLASS_TRY(c.sort());
+    c.forward(threads);
+    return {};
+  });
+}
+
+status experts_grad(stream &s, const view &dx, const view &dweights, const view &dup, const view &ddown, const view &dy,
+                    const view &x, const view &choices, const view &weights, const view &up, const view &down,
+                    const view &first, const expert_layer &of, bool accumulate) {
+  call c = {{}, {x, choices, weights, up, down, first}, {}, dx, dweights, dup, ddown, dy, accumulate, s.scratch()};
+  WINDLASS_TRY(plan_call("experts_grad", c, dy, of));
+  if (!has_shape(dx, x) || !has_shape(dweights, weights) || !has_shape(dup, up) || !has_shape(ddown, down))
+    return internal_error("experts_grad got views whose types, ranks or sizes do not fit");
+  WINDLASS_TRY(check_scratch("experts_grad", s, experts_grad_scratch_bytes(x, choices, up, down, of, s.threads())));
+  const work done = {"experts_grad",
+                     c.plan.flops(3, 2),
+                     bytes_of({dx, dy, x, weights, up, down, dup, ddown}),
+                     {c.plan.choices(), c.plan.hidden, c.plan.in, c.plan.stored}};
+  return s.submit(done, [c, threads = s.threads()]() -> status {
+    WINDLASS_TRY(c.sort());
+    c.gradient(threads);
+    return {};
+  });
+}
+
+} // namespace windlass::rt
