@@ -57,6 +57,22 @@ Product windlass::collectProduct(Value value) {
   return product;
 }
 
+Value windlass::matchHalf(Value value, bool isSecond) {
+  if (auto split = value.getDefiningOp<train::SplitOp>()) {
+    bool isHalves = split.getSizes().size() == 2 && split.getSizes()[0] == split.getSizes()[1] &&
+                    split.getAxis() + 1 == shapeOf(value).size() && split.getResult(isSecond) == value;
+    return isHalves ? split.getInput() : Value();
+  }
+  auto slice = value.getDefiningOp<train::SliceOp>();
+  if (!slice)
+    return {};
+  llvm::ArrayRef<int64_t> whole = shapeOf(slice.getInput());
+  int64_t half = slice.getSizes().back();
+  bool isHalf = half * 2 == whole.back() && slice.getStarts().back() == (isSecond ? half : 0) &&
+                slice.getSizes().drop_back() == whole.drop_back();
+  return isHalf ? slice.getInput() : Value();
+}
+
 bool windlass::isNearly(double a, double b) { return std::fabs(a - b) <= 1e-5 * std::max(std::fabs(a), std::fabs(b)); }
 
 llvm::ArrayRef<int64_t> windlass::getMergedDims(train::ReshapeOp op) {

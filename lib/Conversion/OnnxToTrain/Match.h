@@ -34,6 +34,10 @@ inline llvm::ArrayRef<int64_t> shapeOf(mlir::Value value) {
   return mlir::cast<mlir::RankedTensorType>(value.getType()).getShape();
 }
 
+/// Returns the value of whose last dim a slice or a split takes the first half, or with `isSecond` the second one; null
+/// where `value` is something else.
+mlir::Value matchHalf(mlir::Value value, bool isSecond);
+
 /// Whether a gradient of the value would reach a parameter that trains.
 bool dependsOnTrainable(mlir::Value value);
 

@@ -102,25 +102,7 @@ Activated matchActivation(Value value) {
   return {};
 }
 
-/// Returns the value whose last dim's first or second half this is.
-Value matchHalf(Value value, bool isSecond) {
-  value = skipReshapes(value);
-  if (auto split = value.getDefiningOp<train::SplitOp>()) {
-    bool isHalves = split.getSizes().size() == 2 && split.getSizes()[0] == split.getSizes()[1] &&
-                    split.getAxis() + 1 == shapeOf(value).size() && split.getResult(isSecond) == value;
-    return isHalves ? split.getInput() : Value();
-  }
-  auto slice = value.getDefiningOp<train::SliceOp>();
-  if (!slice)
-    return {};
-  llvm::ArrayRef<int64_t> whole = shapeOf(slice.getInput());
-  int64_t half = slice.getSizes().back();
-  bool isHalf = half * 2 == whole.back() && slice.getStarts().back() == (isSecond ? half : 0) &&
-                slice.getSizes().drop_back() == whole.drop_back();
-  return isHalf ? slice.getInput() : Value();
-}
-
-/// The hidden values of experts: what they are before the activation.
+/// The hidden values of experts before the activation. Those that are gated have their halves along the last dim.
 struct HiddenValues {
   Value before;
   ExpertActivation activation = ExpertActivation::relu;
@@ -136,9 +118,9 @@ HiddenValues matchHidden(Value value) {
     return {};
   for (auto [active, gate] : {std::pair(mul.getLhs(), mul.getRhs()), std::pair(mul.getRhs(), mul.getLhs())}) {
     Activated half = matchActivation(skipReshapes(active));
-    Value before = half.input ? matchHalf(half.input, false) : Value();
-    if (before && matchHalf(gate, true) == before)
-      return {skipReshapes(before), half.kind, true};
+    Value before = half.input ? matchHalf(skipReshapes(half.input), false) : Value();
+    if (before && matchHalf(skipReshapes(gate), true) == before)
+      return {before, half.kind, true};
   }
   return {};
 }
@@ -150,7 +132,21 @@ struct Layer {
   bool inputsFirst = false;
 };
 
-/// Matches both products of a layer: those of gathered matrices, or of all experts. `rows` are the first product's.
+/// Whether sizes and element types of a layer are those of `train.experts` with a result of that type.
+bool fits(const Layer &layer, RankedTensorType result) {
+  llvm::ArrayRef<int64_t> input = shapeOf(layer.input), up = shapeOf(layer.up), down = shapeOf(layer.down);
+  int64_t output = layer.inputsFirst ? 2 : 1, from = layer.inputsFirst ? 1 : 2;
+  int64_t hidden = up[output], width = layer.hidden.gated ? hidden / 2 : hidden;
+  // Halves of another dim, such as of pairs, are not those of the hidden values.
+  bool hasHalves = !layer.hidden.gated || shapeOf(layer.hidden.before).back() == hidden;
+  bool hasOneType =
+      llvm::all_of(llvm::ArrayRef<Value>{layer.input, layer.weights, layer.up, layer.down},
+                   [&](Value of) { return getElementTypeOrSelf(of.getType()) == result.getElementType(); });
+  return hasHalves && hasOneType && up[0] == down[0] && up[from] == input[1] && down[from] == width &&
+         result.getShape() == llvm::ArrayRef<int64_t>{input[0], down[output]};
+}
+
+/// Matches both products of a layer: those of gathered matrices, or of all experts. `first` becomes the first product.
 bool matchProducts(Value results, bool isGathered, Layer &layer, ExpertProduct &first) {
   auto match = [&](Value value) {
     auto matmul = skipReshapes(value).getDefiningOp<train::MatmulOp>();
@@ -236,8 +232,9 @@ Value matchOneHot(Value value) {
     auto spread = chosen.getDefiningOp<train::BroadcastOp>(), numbers = counted.getDefiningOp<train::BroadcastOp>();
     auto iota = numbers ? skipReshapes(numbers.getInput()).getDefiningOp<train::IotaOp>() : train::IotaOp();
     llvm::ArrayRef<int64_t> shape = shapeOf(compare.getResult());
-    if (!spread || !iota || numbers.getDims().back() != 2 || shapeOf(iota.getResult()) != shape.take_back(1) ||
-        iota.getStart().convertToDouble() != 0 || iota.getStep().convertToDouble() != 1)
+    if (!spread || !iota || numbers.getDims().empty() || numbers.getDims().back() != 2 ||
+        shapeOf(iota.getResult()) != shape.take_back(1) || iota.getStart().convertToDouble() != 0 ||
+        iota.getStep().convertToDouble() != 1)
       continue;
     if (spread.getDims().take_front(2) == llvm::ArrayRef<int64_t>{0, 1})
       return findShaped(spread.getInput(), shape.take_front(2));
@@ -275,14 +272,17 @@ bool matchDenseLayer(train::ReduceOp sum, Layer &layer) {
   if (spread.getDims() != llvm::ArrayRef<int64_t>{1, 2} && spread.getDims() != llvm::ArrayRef<int64_t>{0, 1, 2})
     return false;
   layer.input = findShaped(spread.getInput(), rows.drop_front());
-  return layer.input && shapeOf(layer.choices)[0] == rows[1];
+  // The sum is over the experts, whose weights are in the same order.
+  return layer.input && shapeOf(layer.choices)[0] == rows[1] && shape.take_front(2) == rows.take_front(2) &&
+         shapeOf(transpose.getResult()) == rows.take_front(2);
 }
 
 struct RecognizeExperts : OpRewritePattern<train::ReduceOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(train::ReduceOp op, PatternRewriter &rewriter) const override {
     Layer layer;
-    if (op.getKind() != train::ReductionKind::sum || !(matchGatheredLayer(op, layer) || matchDenseLayer(op, layer)))
+    if (op.getKind() != train::ReductionKind::sum || !(matchGatheredLayer(op, layer) || matchDenseLayer(op, layer)) ||
+        !fits(layer, cast<RankedTensorType>(op.getType())))
       return failure();
     rewriter.replaceOpWithNewOp<train::ExpertsOp>(op, op.getType(), layer.input, layer.choices, layer.weights, layer.up,
                                                   layer.down, Value(), IntegerAttr(), layer.hidden.activation,

@@ -18,21 +18,6 @@ namespace windlass {
 
 namespace {
 
-/// Returns the value whose last dim's half from `start` on a slice or a split takes.
-Value matchHalf(Value value, int64_t start) {
-  if (auto slice = value.getDefiningOp<train::SliceOp>()) {
-    llvm::ArrayRef<int64_t> whole = shapeOf(slice.getInput());
-    bool isHalf = slice.getStarts().back() == start && slice.getSizes().back() * 2 == whole.back();
-    for (size_t dim = 0; dim + 1 < whole.size(); ++dim)
-      isHalf = isHalf && slice.getSizes()[dim] == whole[dim];
-    return isHalf ? slice.getInput() : Value();
-  }
-  auto split = value.getDefiningOp<train::SplitOp>();
-  if (!split || split.getAxis() + 1 != shapeOf(value).size() || split.getSizes().size() != 2)
-    return {};
-  return split.getResults()[start == 0 ? 0 : 1] == value ? split.getInput() : Value();
-}
-
 /// Returns x of -x, as a negation or a product with -1.
 Value matchNegated(Value value) {
   if (auto neg = value.getDefiningOp<train::NegOp>())
@@ -50,8 +35,8 @@ Value matchTurned(Value value) {
   Value second = matchNegated(concat.getInputs()[0]), first = concat.getInputs()[1];
   if (!second || shapeOf(first) != shapeOf(second))
     return {};
-  Value x = matchHalf(first, 0);
-  return x && shapeOf(x) == shape && matchHalf(second, shape.back() / 2) == x ? x : Value();
+  Value x = matchHalf(first, false);
+  return x && shapeOf(x) == shape && matchHalf(second, true) == x ? x : Value();
 }
 
 /// Returns the table [tokens, depth], perhaps with dims of size 1 in front, that the value broadcasts over the dims

@@ -80,6 +80,55 @@ func.func @dense(%x: tensor<8x4xf32>, %c: tensor<8x2xi64>, %w: tensor<8x2xf32>, 
 
 // -----
 
+// A gate and a hidden value lie side by side: the halves are those of pairs.
+// CHECK-LABEL: func.func @pairs
+// CHECK-NOT: train.experts
+func.func @pairs(%x: tensor<8x4xf32>, %c: tensor<8x2xi64>, %w: tensor<8x2xf32>, %u: tensor<3x4x10xf32>,
+                 %d: tensor<3x5x6xf32>) -> tensor<8x6xf32> {
+  %tokens = train.broadcast %x dims [0, 2] : tensor<8x4xf32> -> tensor<8x2x4xf32>
+  %ids = train.reshape %c : tensor<8x2xi64> -> tensor<16xi64>
+  %up = train.gather %u, %ids axis 0 : tensor<3x4x10xf32>, tensor<16xi64> -> tensor<16x4x10xf32>
+  %rows = train.reshape %tokens : tensor<8x2x4xf32> -> tensor<16x1x4xf32>
+  %h = train.matmul %rows, %up batch [0] x [0] contract [2] x [1] : tensor<16x1x4xf32>, tensor<16x4x10xf32> -> tensor<16x1x10xf32>
+  %pairs = train.reshape %h : tensor<16x1x10xf32> -> tensor<16x5x2xf32>
+  %gate = train.slice %pairs from [0, 0, 0] sizes [16, 5, 1] : tensor<16x5x2xf32> -> tensor<16x5x1xf32>
+  %value = train.slice %pairs from [0, 0, 1] sizes [16, 5, 1] : tensor<16x5x2xf32> -> tensor<16x5x1xf32>
+  %act = train.silu %gate : tensor<16x5x1xf32>
+  %gated = train.mul %act, %value : tensor<16x5x1xf32>
+  %row = train.reshape %gated : tensor<16x5x1xf32> -> tensor<16x1x5xf32>
+  %down = train.gather %d, %ids axis 0 : tensor<3x5x6xf32>, tensor<16xi64> -> tensor<16x5x6xf32>
+  %z = train.matmul %row, %down batch [0] x [0] contract [2] x [1] : tensor<16x1x5xf32>, tensor<16x5x6xf32> -> tensor<16x1x6xf32>
+  %results = train.reshape %z : tensor<16x1x6xf32> -> tensor<8x2x6xf32>
+  %spread = train.broadcast %w dims [0, 1] : tensor<8x2xf32> -> tensor<8x2x6xf32>
+  %weighted = train.mul %spread, %results : tensor<8x2x6xf32>
+  %r = train.reduce sum %weighted dims [1] : tensor<8x2x6xf32> -> tensor<8x6xf32>
+  return %r : tensor<8x6xf32>
+}
+
+// -----
+
+// The second matrices are of more experts than the first.
+// CHECK-LABEL: func.func @two_numbers
+// CHECK-NOT: train.experts
+func.func @two_numbers(%x: tensor<8x4xf32>, %c: tensor<8x2xi64>, %w: tensor<8x2xf32>, %u: tensor<3x4x5xf32>,
+                       %d: tensor<4x5x6xf32>) -> tensor<8x6xf32> {
+  %tokens = train.broadcast %x dims [0, 2] : tensor<8x4xf32> -> tensor<8x2x4xf32>
+  %ids = train.reshape %c : tensor<8x2xi64> -> tensor<16xi64>
+  %up = train.gather %u, %ids axis 0 : tensor<3x4x5xf32>, tensor<16xi64> -> tensor<16x4x5xf32>
+  %rows = train.reshape %tokens : tensor<8x2x4xf32> -> tensor<16x1x4xf32>
+  %h = train.matmul %rows, %up batch [0] x [0] contract [2] x [1] : tensor<16x1x4xf32>, tensor<16x4x5xf32> -> tensor<16x1x5xf32>
+  %act = train.relu %h : tensor<16x1x5xf32>
+  %down = train.gather %d, %ids axis 0 : tensor<4x5x6xf32>, tensor<16xi64> -> tensor<16x5x6xf32>
+  %z = train.matmul %act, %down batch [0] x [0] contract [2] x [1] : tensor<16x1x5xf32>, tensor<16x5x6xf32> -> tensor<16x1x6xf32>
+  %results = train.reshape %z : tensor<16x1x6xf32> -> tensor<8x2x6xf32>
+  %spread = train.broadcast %w dims [0, 1] : tensor<8x2xf32> -> tensor<8x2x6xf32>
+  %weighted = train.mul %spread, %results : tensor<8x2x6xf32>
+  %r = train.reduce sum %weighted dims [1] : tensor<8x2x6xf32> -> tensor<8x6xf32>
+  return %r : tensor<8x6xf32>
+}
+
+// -----
+
 // Weights of all experts that come from elsewhere stay: each expert may have some.
 // CHECK-LABEL: func.func @soft
 // CHECK-NOT: train.experts
