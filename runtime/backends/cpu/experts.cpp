@@ -47,19 +47,6 @@ struct call {
             at.input};
   }
 
-  /// Returns the place of an expert in the matrices; -1 where it is in none of their parts.
-  std::int64_t place_of(std::int64_t expert) const {
-    if (in.first.is_absent())
-      return expert;
-    const std::int64_t parts = in.first.sizes[0], length = plan.stored / parts;
-    for (std::int64_t part = 0; part < parts; ++part) {
-      const std::int64_t place = expert - in.first.as<const std::int64_t>()[part * in.first.strides[0]];
-      if (place >= 0 && place < length)
-        return part * length + place;
-    }
-    return -1;
-  }
-
   std::int64_t choice(std::int64_t number) const {
     const view &c = in.choices;
     return c.as<const std::int64_t>()[number / plan.chosen * c.strides[0] + number % plan.chosen * c.strides[1]];
@@ -68,19 +55,20 @@ struct call {
   /// Lists the choices in the order of their experts. Bad data where a choice names no expert.
   status sort() const {
     std::int32_t *const begins = starts();
+    const detail::table_parts parts(in.first, plan.stored);
     std::fill_n(begins, plan.stored + 1, 0);
     for (std::int64_t i = 0; i < plan.choices(); ++i) {
       if (const std::int64_t expert = choice(i); expert < 0 || expert >= plan.experts)
         return bad_input("expert " + std::to_string(expert) + " at position " + std::to_string(i) +
                          " is none of the layer's " + std::to_string(plan.experts) + "; check the data");
-      else if (const std::int64_t place = place_of(expert); place >= 0)
+      else if (const std::int64_t place = parts.place_of(expert); place >= 0)
         ++begins[place + 1];
     }
     for (std::int64_t e = 0; e < plan.stored; ++e)
       begins[e + 1] += begins[e];
     // Each expert's beginning moves to its end, which is the next one's beginning.
     for (std::int64_t i = 0; i < plan.choices(); ++i)
-      if (const std::int64_t place = place_of(choice(i)); place >= 0)
+      if (const std::int64_t place = parts.place_of(choice(i)); place >= 0)
         order()[begins[place]++] = static_cast<std::int32_t>(i);
     for (std::int64_t e = plan.stored; e > 0; --e)
       begins[e] = begins[e - 1];

@@ -43,15 +43,7 @@ constexpr std::int64_t nowhere = -1;
 
 /// Where along the axis an index leads; nowhere in parts that do not have it.
 std::int64_t place_of(const layout &l, std::int64_t index) {
-  if (l.first.is_absent())
-    return index < 0 ? index + l.limit : index;
-  const std::int64_t parts = l.first.sizes[0], length = l.full.sizes[l.axis] / parts;
-  for (std::int64_t part = 0; part < parts; ++part) {
-    const std::int64_t place = index - l.first.as<const std::int64_t>()[part * l.first.strides[0]];
-    if (place >= 0 && place < length)
-      return part * length + place;
-  }
-  return nowhere;
+  return detail::table_parts(l.first, l.full.sizes[l.axis]).place_of(index < 0 ? index + l.limit : index);
 }
 
 bool fits(const view &full, const view &part, const view &indices, int axis) {

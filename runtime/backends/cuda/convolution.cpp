@@ -1,6 +1,7 @@
 // Convolutions as products of matrices whose tiles are laid out in shared memory as they are read, on the device's f32
 // units. A block computes a tile of the result by itself, so that sums have one order.
 #include "kernel.h"
+#include "tile_sums.h"
 
 #include "windlass/rt/detail/window_plan.h"
 
@@ -11,10 +12,6 @@ namespace {
 
 using detail::window_axis;
 using detail::window_plan;
-
-/// The rows and columns of a block's tile, what it takes of the depth at once, and what a thread computes of it.
-constexpr int tile = 64, slice = 16, own = 4;
-constexpr int tile_threads = (tile / own) * (tile / own);
 
 /// An index of three spatial dims.
 struct spot {
@@ -116,40 +113,17 @@ struct weight_grad_product {
   }
 };
 
-std::int64_t tiles(std::int64_t size) { return (size + tile - 1) / tile; }
-
 template <class Product>
 __global__ void __launch_bounds__(tile_threads) convolution_kernel(Product p, std::int64_t across, std::int64_t items) {
-  __shared__ float left[slice][tile + 1], right[slice][tile + 1];
-  const int thread = static_cast<int>(threadIdx.x), own_row = thread / (tile / own), own_column = thread % (tile / own);
-  const std::int64_t down = (p.rows() + tile - 1) / tile;
+  const std::int64_t down = tiles_of(p.rows());
   for (std::int64_t item = blockIdx.x; item < items; item += gridDim.x) {
     const std::int64_t group = item / (down * across), row = item / across % down * tile, column = item % across * tile;
-    float sums[own][own] = {};
-    for (std::int64_t first = 0; first < p.depth(); first += slice) {
-      for (int i = thread; i < slice * tile; i += tile_threads) {
-        // Neighbours read what lies side by side: the left factor along its depth, the right one along its columns.
-        const int k = i % slice, r = i / slice;
-        left[k][r] = row + r < p.rows() && first + k < p.depth() ? p.left(group, row + r, first + k) : 0.0f;
-      }
-      for (int i = thread; i < slice * tile; i += tile_threads) {
-        const int k = i / tile, c = i % tile;
-        right[k][c] = column + c < p.columns() && first + k < p.depth() ? p.right(group, first + k, column + c) : 0.0f;
-      }
-      __syncthreads();
-      for (int k = 0; k < slice; ++k)
-        for (int r = 0; r < own; ++r)
-          for (int c = 0; c < own; ++c)
-            sums[r][c] += left[k][own_row + r * (tile / own)] * right[k][own_column + c * (tile / own)];
-      __syncthreads(); // the next slices come to the same places
-    }
-    for (int r = 0; r < own; ++r)
-      for (int c = 0; c < own; ++c) {
-        const std::int64_t to_row = row + own_row + r * (tile / own),
-                           to_column = column + own_column + c * (tile / own);
-        if (to_row < p.rows() && to_column < p.columns())
-          p.put(group, to_row, to_column, sums[r][c]);
-      }
+    const std::int64_t height = p.rows() - row, width = p.columns() - column;
+    tile_sums sums;
+    sums.add(
+        p.depth(), height, width, [&](std::int64_t i, std::int64_t k) { return p.left(group, row + i, k); },
+        [&](std::int64_t k, std::int64_t i) { return p.right(group, k, column + i); });
+    sums.for_each(height, width, [&](int i, int j, float sum) { p.put(group, row + i, column + j, sum); });
   }
 }
 
@@ -164,7 +138,8 @@ status submit_convolution(stream &s, const char *name, const view &y, const view
       {name, p.flops(), bytes_of({y, x, w}), {p.batch * p.out_plane(), p.groups * p.outs, p.depth(), p.groups}},
       [call, &s]() -> status {
         const Product product = {call};
-        const std::int64_t across = tiles(product.columns()), items = call.plan.groups * tiles(product.rows()) * across;
+        const std::int64_t across = tiles_of(product.columns()),
+                           items = call.plan.groups * tiles_of(product.rows()) * across;
         if (items == 0)
           return {};
         return launch(s, blocks_for_rows(items), tile_threads, convolution_kernel<Product>, product, across, items);

@@ -2,8 +2,11 @@
 // time goes through the matrices, whose tiles each belong to one expert. A block computes a tile of a result by itself,
 // and tokens add up their rows themselves, so that sums have one order.
 #include "kernel.h"
+#include "tile_sums.h"
 
 #include "windlass/rt/detail/expert_plan.h"
+
+#include <utility>
 
 namespace windlass::rt {
 
@@ -12,10 +15,6 @@ namespace {
 
 using detail::expert_plan;
 using detail::expert_strides;
-
-/// The rows and columns of a block's tile, what it takes of the depth at once, and what a thread computes of it.
-constexpr int tile = 64, slice = 16, own = 4;
-constexpr int tile_threads = (tile / own) * (tile / own);
 
 /// A view of two dims.
 struct plane {
@@ -43,12 +42,18 @@ struct matrices {
   __device__ float get(std::int64_t expert, std::int64_t output, std::int64_t input) const {
     return values.get(offset(expert, output, input));
   }
+  matrices transposed() const {
+    matrices turned = *this;
+    std::swap(turned.at.output, turned.at.input);
+    return turned;
+  }
 };
 
 /// What is read to find out which experts are chosen.
 struct choice_list {
-  const std::int64_t *choices, *first;
-  std::int64_t token_stride, choice_stride, parts, first_stride;
+  const std::int64_t *choices;
+  std::int64_t token_stride, choice_stride;
+  detail::table_parts parts;
 };
 
 /// What each kernel needs to know: the layer, the lists in the scratch, and the window of rows [begin, begin + block).
@@ -79,17 +84,10 @@ __global__ void sort_choices(rows_of_experts rows, choice_list from, fault *faul
   for (std::int64_t i = threadIdx.x; i < plan.choices(); i += blockDim.x) {
     const std::int64_t expert =
         from.choices[i / plan.chosen * from.token_stride + i % plan.chosen * from.choice_stride];
-    std::int64_t place = from.parts == 0 ? expert : -1;
-    if (expert < 0 || expert >= plan.experts) {
+    const bool is_wrong = expert < 0 || expert >= plan.experts;
+    if (is_wrong)
       report(faults, id_fault, expert, i, plan.experts);
-      place = -1;
-    } else
-      for (std::int64_t part = 0, length = from.parts == 0 ? 0 : plan.stored / from.parts; part < from.parts; ++part) {
-        const std::int64_t at = expert - from.first[part * from.first_stride];
-        if (at >= 0 && at < length)
-          place = part * length + at;
-      }
-    places[i] = static_cast<std::int32_t>(place);
+    places[i] = static_cast<std::int32_t>(is_wrong ? -1 : from.parts.place_of(expert));
   }
   __syncthreads();
   for (std::int64_t e = threadIdx.x; e < plan.stored; e += blockDim.x) {
@@ -116,120 +114,50 @@ __global__ void sort_choices(rows_of_experts rows, choice_list from, fault *faul
     places[order[row]] = static_cast<std::int32_t>(row);
 }
 
-// Products for the rows of a window: columns and depth, the factors' elements, and where a result goes.
-
-/// Hidden values: inputs by the first matrix.
-struct hidden_product {
-  plane x;
-  matrices up;
-  float *hidden;
-  WINDLASS_FN static std::int64_t columns(const expert_plan &p) { return p.hidden; }
-  WINDLASS_FN static std::int64_t depth(const expert_plan &p) { return p.in; }
-  __device__ float left(const rows_of_experts &r, std::int64_t row, std::int64_t k) const {
-    return x.get(r.token(row), k);
-  }
-  __device__ float right(std::int64_t expert, std::int64_t k, std::int64_t column) const {
-    return up.get(expert, column, k);
-  }
-  __device__ float *result() const { return hidden; }
-};
-
-/// Results: activated values by the second matrix.
-struct result_product {
-  const float *active;
-  matrices down;
-  float *results;
-  WINDLASS_FN static std::int64_t columns(const expert_plan &p) { return p.out; }
-  WINDLASS_FN static std::int64_t depth(const expert_plan &p) { return p.width; }
-  __device__ float left(const rows_of_experts &r, std::int64_t row, std::int64_t k) const {
-    return active[(row - r.begin) * r.plan.width + k];
-  }
-  __device__ float right(std::int64_t expert, std::int64_t k, std::int64_t column) const {
-    return down.get(expert, column, k);
-  }
-  __device__ float *result() const { return results; }
-};
-
-/// Gradients of activated values: those of results by the transpose of the second matrix.
-struct slope_product {
-  plane dy;
-  matrices down;
-  float *slopes;
-  WINDLASS_FN static std::int64_t columns(const expert_plan &p) { return p.width; }
-  WINDLASS_FN static std::int64_t depth(const expert_plan &p) { return p.out; }
-  __device__ float left(const rows_of_experts &r, std::int64_t row, std::int64_t k) const {
-    return dy.get(r.token(row), k);
-  }
-  __device__ float right(std::int64_t expert, std::int64_t k, std::int64_t column) const {
-    return down.get(expert, k, column);
-  }
-  __device__ float *result() const { return slopes; }
-};
-
-/// Gradients of inputs: those of hidden values by the transpose of the first matrix.
-struct input_product {
-  const float *hidden;
-  matrices up;
-  float *inputs;
-  WINDLASS_FN static std::int64_t columns(const expert_plan &p) { return p.in; }
-  WINDLASS_FN static std::int64_t depth(const expert_plan &p) { return p.hidden; }
-  __device__ float left(const rows_of_experts &r, std::int64_t row, std::int64_t k) const {
-    return hidden[(row - r.begin) * r.plan.hidden + k];
-  }
-  __device__ float right(std::int64_t expert, std::int64_t k, std::int64_t column) const {
-    return up.get(expert, k, column);
-  }
-  __device__ float *result() const { return inputs; }
-};
-
-/// A tile of two factors in shared memory, and the sums of a thread.
-struct tile_sums {
-  float sums[own][own] = {};
-
-  template <class Left, class Right>
-  __device__ void add(std::int64_t depth, std::int64_t height, std::int64_t width, Left left, Right right) {
-    __shared__ float a[slice][tile + 1], b[slice][tile + 1];
-    const int thread = static_cast<int>(threadIdx.x), row = thread / (tile / own), column = thread % (tile / own);
-    for (std::int64_t first = 0; first < depth; first += slice) {
-      for (int i = thread; i < slice * tile; i += tile_threads) {
-        const int k = i % slice, r = i / slice;
-        a[k][r] = r < height && first + k < depth ? left(r, first + k) : 0.0f;
-      }
-      for (int i = thread; i < slice * tile; i += tile_threads) {
-        const int k = i / tile, c = i % tile;
-        b[k][c] = c < width && first + k < depth ? right(first + k, c) : 0.0f;
-      }
-      __syncthreads();
-      for (int k = 0; k < slice; ++k)
-        for (int r = 0; r < own; ++r)
-          for (int c = 0; c < own; ++c)
-            sums[r][c] += a[k][row + r * (tile / own)] * b[k][column + c * (tile / own)];
-      __syncthreads(); // the next slices come to the same places
-    }
-  }
-
-  /// Calls f(row, column, sum) for those of the thread's sums that are inside.
-  template <class F> __device__ void for_each(std::int64_t height, std::int64_t width, F f) const {
-    const int thread = static_cast<int>(threadIdx.x);
-    for (int r = 0; r < own; ++r)
-      for (int c = 0; c < own; ++c) {
-        const int row = thread / (tile / own) + r * (tile / own), column = thread % (tile / own) + c * (tile / own);
-        if (row < height && column < width)
-          f(row, column, sums[r][c]);
-      }
+/// The rows of tokens, as an operand has them.
+struct token_rows {
+  plane values;
+  __device__ float get(const rows_of_experts &r, std::int64_t row, std::int64_t i) const {
+    return values.get(r.token(row), i);
   }
 };
 
-template <class Product>
-__global__ void __launch_bounds__(tile_threads) row_products(rows_of_experts r, Product p, std::int64_t items) {
-  const std::int64_t columns = p.columns(r.plan), across = (columns + tile - 1) / tile;
+/// The rows of the window, in the scratch.
+struct window_rows {
+  const float *values;
+  std::int64_t width;
+  __device__ float get(const rows_of_experts &r, std::int64_t row, std::int64_t i) const {
+    return values[(row - r.begin) * width + i];
+  }
+};
+
+/// Rows by the matrices of their experts, whose outputs become columns of `result`.
+template <class Rows> struct row_product {
+  Rows rows;
+  matrices by;
+  std::int64_t depth, columns;
+  float *result;
+};
+
+/// The gradient of matrices: for each expert the products of its rows' outputs and inputs.
+template <class Outputs, class Inputs> struct matrix_gradient {
+  Outputs outputs;
+  Inputs inputs;
+  matrices to;
+  std::int64_t rows, columns;
+};
+
+template <class Rows>
+__global__ void __launch_bounds__(tile_threads)
+    row_products(rows_of_experts r, row_product<Rows> p, std::int64_t items) {
+  const std::int64_t across = tiles_of(p.columns);
   for (std::int64_t item = blockIdx.x; item < items; item += gridDim.x) {
     // The tiles of an expert begin with its first row in the window.
     std::int64_t number = item / across, expert = 0, row = 0, last = 0;
     for (; expert < r.plan.stored; ++expert) {
       row = r.first_of(expert);
       last = r.last_of(expert);
-      const std::int64_t tiles = last > row ? (last - row + tile - 1) / tile : 0;
+      const std::int64_t tiles = last > row ? tiles_of(last - row) : 0;
       if (number < tiles)
         break;
       number -= tiles;
@@ -240,49 +168,18 @@ __global__ void __launch_bounds__(tile_threads) row_products(rows_of_experts r, 
     const std::int64_t column = item % across * tile;
     tile_sums sums;
     sums.add(
-        p.depth(r.plan), last - row, columns - column,
-        [&](std::int64_t i, std::int64_t k) { return p.left(r, row + i, k); },
-        [&](std::int64_t k, std::int64_t i) { return p.right(expert, k, column + i); });
-    sums.for_each(last - row, columns - column,
-                  [&](int i, int j, float sum) { p.result()[(row + i - r.begin) * columns + column + j] = sum; });
+        p.depth, last - row, p.columns - column,
+        [&](std::int64_t i, std::int64_t k) { return p.rows.get(r, row + i, k); },
+        [&](std::int64_t k, std::int64_t i) { return p.by.get(expert, column + i, k); });
+    sums.for_each(last - row, p.columns - column,
+                  [&](int i, int j, float sum) { p.result[(row + i - r.begin) * p.columns + column + j] = sum; });
   }
 }
-
-// Gradients of the matrices: rows and columns, and the factors' elements for a row of the window.
-
-struct down_gradient {
-  plane dy;
-  const float *active;
-  matrices to;
-  WINDLASS_FN static std::int64_t rows(const expert_plan &p) { return p.out; }
-  WINDLASS_FN static std::int64_t columns(const expert_plan &p) { return p.width; }
-  __device__ float left(const rows_of_experts &r, std::int64_t row, std::int64_t i) const {
-    return dy.get(r.token(row), i);
-  }
-  __device__ float right(const rows_of_experts &r, std::int64_t row, std::int64_t i) const {
-    return active[(row - r.begin) * r.plan.width + i];
-  }
-};
-
-struct up_gradient {
-  const float *hidden;
-  plane x;
-  matrices to;
-  WINDLASS_FN static std::int64_t rows(const expert_plan &p) { return p.hidden; }
-  WINDLASS_FN static std::int64_t columns(const expert_plan &p) { return p.in; }
-  __device__ float left(const rows_of_experts &r, std::int64_t row, std::int64_t i) const {
-    return hidden[(row - r.begin) * r.plan.hidden + i];
-  }
-  __device__ float right(const rows_of_experts &r, std::int64_t row, std::int64_t i) const {
-    return x.get(r.token(row), i);
-  }
-};
 
 template <class Gradient>
 __global__ void __launch_bounds__(tile_threads)
     matrix_gradients(rows_of_experts r, Gradient g, bool accumulate, std::int64_t items) {
-  const std::int64_t rows = g.rows(r.plan), columns = g.columns(r.plan), across = (columns + tile - 1) / tile,
-                     down = (rows + tile - 1) / tile;
+  const std::int64_t across = tiles_of(g.columns), down = tiles_of(g.rows);
   for (std::int64_t item = blockIdx.x; item < items; item += gridDim.x) {
     const std::int64_t expert = item / (across * down), row = item / across % down * tile,
                        column = item % across * tile, first = r.first_of(expert), last = r.last_of(expert);
@@ -293,10 +190,10 @@ __global__ void __launch_bounds__(tile_threads)
     const bool adds = accumulate || first > r.start(expert);
     tile_sums sums;
     sums.add(
-        is_unchosen ? 0 : last - first, rows - row, columns - column,
-        [&](std::int64_t i, std::int64_t k) { return g.left(r, first + k, row + i); },
-        [&](std::int64_t k, std::int64_t i) { return g.right(r, first + k, column + i); });
-    sums.for_each(rows - row, columns - column, [&](int i, int j, float sum) {
+        is_unchosen ? 0 : last - first, g.rows - row, g.columns - column,
+        [&](std::int64_t i, std::int64_t k) { return g.outputs.get(r, first + k, row + i); },
+        [&](std::int64_t k, std::int64_t i) { return g.inputs.get(r, first + k, column + i); });
+    sums.for_each(g.rows - row, g.columns - column, [&](int i, int j, float sum) {
       const std::int64_t at = g.to.offset(expert, row + i, column + j);
       g.to.values.set(at, (adds ? g.to.values.get(at) : 0.0f) + sum);
     });
@@ -352,17 +249,15 @@ __global__ void add_rows(rows_of_experts r, plane to, const float *rows, std::in
     }
 }
 
-std::int64_t tiles(std::int64_t size) { return (size + tile - 1) / tile; }
-
-template <class Product> status multiply_rows(stream &s, const rows_of_experts &r, const Product &p) {
+template <class Rows> status multiply_rows(stream &s, const rows_of_experts &r, const row_product<Rows> &p) {
   // A tile for each full one of the window, and one that is not full for each expert.
-  const std::int64_t most = std::min(r.block, tiles(r.block) + r.plan.stored), items = most * tiles(p.columns(r.plan));
-  return launch(s, blocks_for_rows(items), tile_threads, row_products<Product>, r, p, items);
+  const std::int64_t most = std::min(r.block, tiles_of(r.block) + r.plan.stored), items = most * tiles_of(p.columns);
+  return launch(s, blocks_for_rows(items), tile_threads, row_products<Rows>, r, p, items);
 }
 
 template <class Gradient>
 status add_gradients(stream &s, const rows_of_experts &r, const Gradient &g, bool accumulate) {
-  const std::int64_t items = r.plan.stored * tiles(g.rows(r.plan)) * tiles(g.columns(r.plan));
+  const std::int64_t items = r.plan.stored * tiles_of(g.rows) * tiles_of(g.columns);
   return launch(s, blocks_for_rows(items), tile_threads, matrix_gradients<Gradient>, r, g, accumulate, items);
 }
 
@@ -389,12 +284,8 @@ status plan_layer(const char *name, const stream &s, const expert_operands &in, 
 /// Sorts the choices and calls f(window, its rows of f32) for windows that cover all of them.
 template <class F> status for_windows(stream &s, const expert_plan &plan, const expert_operands &in, F f) {
   rows_of_experts r = {plan, reinterpret_cast<std::int32_t *>(s.scratch()), 0, plan.block(1)};
-  const choice_list from = {in.choices.as<const std::int64_t>(),
-                            in.first.as<const std::int64_t>(),
-                            in.choices.strides[0],
-                            in.choices.strides[1],
-                            in.first.is_absent() ? 0 : in.first.sizes[0],
-                            in.first.strides[0]};
+  const choice_list from = {in.choices.as<const std::int64_t>(), in.choices.strides[0], in.choices.strides[1],
+                            detail::table_parts(in.first, plan.stored)};
   WINDLASS_TRY(launch(s, 1, block_threads, sort_choices, r, from, device_stream_of(s).faults()));
   for (; r.begin < plan.choices(); r.begin += r.block)
     WINDLASS_TRY(f(r, reinterpret_cast<float *>(s.scratch() + plan.list_bytes())));
@@ -418,12 +309,13 @@ status experts(stream &s, const view &y, const view &x, const view &choices, con
     return for_windows(s, plan, in, [&](const rows_of_experts &r, float *rows) -> status {
       float *const hidden = rows, *const active = hidden + r.block * plan.hidden,
                    *const results = active + r.block * plan.width;
-      WINDLASS_TRY(multiply_rows(s, r, hidden_product{x, {up, of}, hidden}));
+      WINDLASS_TRY(multiply_rows(s, r, row_product<token_rows>{{x}, {up, of}, plan.in, plan.hidden, hidden}));
       WINDLASS_TRY(detail::with_activation(of.activation, [&](auto a) {
         return launch(s, blocks_for_rows(r.block), block_threads, activate_rows<decltype(a)::value>, r,
                       static_cast<const float *>(hidden), active);
       }));
-      WINDLASS_TRY(multiply_rows(s, r, result_product{active, {down, of}, results}));
+      WINDLASS_TRY(multiply_rows(
+          s, r, row_product<window_rows>{{active, plan.width}, {down, of}, plan.width, plan.out, results}));
       return launch(s, blocks_for_rows(plan.tokens), block_threads, add_rows, r, plane(y), results, plan.out,
                     plane(weights), true);
     });
@@ -450,15 +342,23 @@ status experts_grad(stream &s, const view &dx, const view &dweights, const view 
     return for_windows(s, plan, in, [&](const rows_of_experts &r, float *rows) -> status {
       float *const inputs = rows, *const hidden = inputs + r.block * plan.in,
                    *const slopes = hidden + r.block * plan.hidden, *const active = slopes + r.block * plan.width;
-      WINDLASS_TRY(multiply_rows(s, r, hidden_product{x, {up, of}, hidden}));
-      WINDLASS_TRY(multiply_rows(s, r, slope_product{dy, {down, of}, slopes}));
+      WINDLASS_TRY(multiply_rows(s, r, row_product<token_rows>{{x}, {up, of}, plan.in, plan.hidden, hidden}));
+      WINDLASS_TRY(multiply_rows(
+          s, r, row_product<token_rows>{{dy}, matrices(down, of).transposed(), plan.out, plan.width, slopes}));
       WINDLASS_TRY(detail::with_activation(of.activation, [&](auto a) {
         return launch(s, blocks_for_rows(r.block), block_threads, differentiate_rows<decltype(a)::value>, r, hidden,
                       static_cast<const float *>(slopes), active, plane(weights), plane(dweights));
       }));
-      WINDLASS_TRY(add_gradients(s, r, down_gradient{dy, active, {ddown, of}}, accumulate));
-      WINDLASS_TRY(add_gradients(s, r, up_gradient{hidden, x, {dup, of}}, accumulate));
-      WINDLASS_TRY(multiply_rows(s, r, input_product{hidden, {up, of}, inputs}));
+      WINDLASS_TRY(add_gradients(
+          s, r, matrix_gradient<token_rows, window_rows>{{dy}, {active, plan.width}, {ddown, of}, plan.out, plan.width},
+          accumulate));
+      WINDLASS_TRY(add_gradients(
+          s, r, matrix_gradient<window_rows, token_rows>{{hidden, plan.hidden}, {x}, {dup, of}, plan.hidden, plan.in},
+          accumulate));
+      WINDLASS_TRY(
+          multiply_rows(s, r,
+                        row_product<window_rows>{
+                            {hidden, plan.hidden}, matrices(up, of).transposed(), plan.hidden, plan.in, inputs}));
       return launch(s, blocks_for_rows(plan.tokens), block_threads, add_rows, r, plane(dx), inputs, plan.in,
                     plane(weights), false);
     });

@@ -4,15 +4,18 @@
 
 #include "kernel.h"
 
+#include "windlass/rt/detail/table_rows.h"
+
 namespace windlass::rt::cuda {
 
 /// A gather or its adjoint: `full` has the indexed axis, `part` has the dims of the indices in its place. Where there
-/// are `parts`, `full` consists of that many parts, which begin at `first` of `limit` places along the axis.
+/// are `parts`, `full` consists of them, of `limit` places along the axis.
 struct row_layout {
   std::byte *full, *part;
-  const std::int64_t *indices, *first;
+  const std::int64_t *indices;
   sequence full_pre, part_pre, full_post, part_post, index_at, place_at;
-  std::int64_t axis_stride, axis_size, limit, parts, first_stride;
+  std::int64_t axis_stride, axis_size, limit;
+  detail::table_parts parts;
   bool allows_negative;
 };
 
@@ -26,15 +29,7 @@ __device__ inline std::int64_t place_of(const row_layout &l, std::int64_t positi
     report(faults, l.allows_negative ? index_fault : id_fault, index, position, l.limit);
     return nowhere;
   }
-  if (l.parts == 0)
-    return index < 0 ? index + l.limit : index;
-  const std::int64_t length = l.axis_size / l.parts;
-  for (std::int64_t part = 0; part < l.parts; ++part) {
-    const std::int64_t place = index - l.first[part * l.first_stride];
-    if (place >= 0 && place < length)
-      return part * length + place;
-  }
-  return nowhere;
+  return l.parts.place_of(index < 0 ? index + l.limit : index);
 }
 
 inline row_layout layout_of(const view &full, const view &part, const view &indices, int axis, bool allows_negative,
@@ -43,7 +38,6 @@ inline row_layout layout_of(const view &full, const view &part, const view &indi
   return {full.data,
           part.data,
           indices.as<const std::int64_t>(),
-          first.as<const std::int64_t>(),
           sequence(full, 0, axis),
           sequence(part, 0, axis),
           sequence(full, axis + 1, full.rank),
@@ -53,8 +47,7 @@ inline row_layout layout_of(const view &full, const view &part, const view &indi
           full.strides[axis],
           full.sizes[axis],
           first.is_absent() ? full.sizes[axis] : all_rows,
-          first.is_absent() ? 0 : first.sizes[0],
-          first.is_absent() ? 0 : first.strides[0],
+          detail::table_parts(first, full.sizes[axis]),
           allows_negative};
 }
 

@@ -4,6 +4,8 @@
 
 #include "windlass/rt/view.h"
 
+#include "windlass/rt/detail/function.h"
+
 namespace windlass::rt::detail {
 
 /// Returns whether the sizes of `part` are those of `full` with the sizes of `indices` in the place of dim `axis`.
@@ -25,6 +27,29 @@ inline bool fits_parts(const view &table, const view &first, std::int64_t all_ro
   return first.is_absent() || (first.type == element_type::i64 && first.rank == 1 && first.sizes[0] > 0 &&
                                table.sizes[0] % first.sizes[0] == 0 && table.sizes[0] <= all_rows);
 }
+
+/// Where the parts of a table begin that has some rows only; no parts: it has all rows.
+struct table_parts {
+  const std::int64_t *first;
+  std::int64_t count, stride, rows;
+
+  table_parts(const view &of, std::int64_t table_rows)
+      : first(of.as<const std::int64_t>()), count(of.is_absent() ? 0 : of.sizes[0]), stride(of.strides[0]),
+        rows(table_rows) {}
+
+  /// Returns the place of a row in the table; -1 where it is in none of the parts.
+  WINDLASS_FN std::int64_t place_of(std::int64_t row) const {
+    if (count == 0)
+      return row;
+    const std::int64_t length = rows / count;
+    for (std::int64_t part = 0; part < count; ++part) {
+      const std::int64_t place = row - first[part * stride];
+      if (place >= 0 && place < length)
+        return part * length + place;
+    }
+    return -1;
+  }
+};
 
 } // namespace windlass::rt::detail
 
