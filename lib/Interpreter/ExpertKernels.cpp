@@ -1,8 +1,7 @@
 // The experts of a mixture, one token after another.
 #include "TableParts.h"
 
-#include "windlass/Dialect/Train/IR/TrainEnums.h"
-#include "windlass/rt/scalar.h"
+#include "windlass/rt/detail/expert_plan.h"
 
 #include <vector>
 
@@ -10,42 +9,25 @@ using namespace windlass::interpreter;
 using llvm::ArrayRef;
 using llvm::MutableArrayRef;
 using llvm::SmallVector;
-using windlass::train::ExpertActivation;
 
 namespace {
 
-double activate(ExpertActivation activation, double x) {
-  switch (activation) {
-  case ExpertActivation::relu:
-    return windlass::scalar::relu(x);
-  case ExpertActivation::gelu_erf:
-    return windlass::scalar::gelu_erf(x);
-  case ExpertActivation::gelu_tanh:
-    return windlass::scalar::gelu_tanh(x);
-  case ExpertActivation::silu:
-    return windlass::scalar::silu(x);
-  }
-  return 0;
+using windlass::rt::expert_activation;
+
+double activate(expert_activation activation, double x) {
+  return windlass::rt::detail::with_activation(
+      activation, [&](auto constant) { return windlass::rt::detail::activate<constant.value>(x); });
 }
 
-double activateGrad(ExpertActivation activation, double x, double dy) {
-  switch (activation) {
-  case ExpertActivation::relu:
-    return windlass::scalar::relu_grad(x, dy);
-  case ExpertActivation::gelu_erf:
-    return windlass::scalar::gelu_erf_grad(x, dy);
-  case ExpertActivation::gelu_tanh:
-    return windlass::scalar::gelu_tanh_grad(x, dy);
-  case ExpertActivation::silu:
-    return windlass::scalar::silu_grad(x, dy);
-  }
-  return 0;
+double activateGrad(expert_activation activation, double x, double dy) {
+  return windlass::rt::detail::with_activation(
+      activation, [&](auto constant) { return windlass::rt::detail::activate_grad<constant.value>(x, dy); });
 }
 
 /// A layer of experts: its sizes, and where the matrices of each token's choices are.
 struct Layer {
   int64_t tokens, in, chosen, stored, hidden, width, out;
-  ExpertActivation activation;
+  expert_activation activation;
   bool gated, inputsFirst;
   SmallVector<int64_t> places;
 
@@ -70,7 +52,7 @@ std::optional<Layer> describe(KernelCall &call, size_t at) {
   Layer layer;
   layer.gated = call.flag("gated");
   layer.inputsFirst = call.flag("inputs_first");
-  layer.activation = static_cast<ExpertActivation>(call.integer("activation"));
+  layer.activation = static_cast<expert_activation>(call.integer("activation"));
   layer.tokens = input.getShape()[0];
   layer.in = input.getShape()[1];
   layer.chosen = choices.getShape()[1];

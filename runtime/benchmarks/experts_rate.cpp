@@ -5,7 +5,9 @@
 // A layer of eight gated experts, 512 inputs and 1792 values wide, of which a token takes two. Loads: the same for all
 // experts, and log-normal (sigma 1). The dense product is that of all rows with one expert's first matrix; a rate is
 // FLOPs by time, and the gradient's FLOPs include the hidden values that it computes again.
+#include "float_operands.h"
 #include "windlass/rt/backend.h"
+
 #include "windlass/rt/kernels.h"
 #include "windlass/rt/streams.h"
 
@@ -24,17 +26,8 @@ namespace {
 constexpr std::int64_t experts_count = 8, chosen = 2, width = 512, hidden = 1792;
 constexpr int turns = 5;
 
-class operands {
+class operands : public float_operands {
 public:
-  view f32(std::initializer_list<std::int64_t> sizes) {
-    std::int64_t n = 1;
-    for (const std::int64_t size : sizes)
-      n *= size;
-    std::vector<float> &v = floats_.emplace_back(static_cast<std::size_t>(n));
-    for (std::size_t i = 0; i < v.size(); ++i)
-      v[i] = static_cast<float>(static_cast<int>(i * 7919 % 1009) - 504) * 1e-4f;
-    return dense_view(reinterpret_cast<std::byte *>(v.data()), element_type::f32, sizes);
-  }
   /// Choices of two different experts for each token, by shares of the experts.
   view choices(std::int64_t tokens, double sigma) {
     std::mt19937 engine(1);
@@ -55,7 +48,6 @@ public:
   }
 
 private:
-  std::vector<std::vector<float>> floats_;
   std::vector<std::int64_t> ids_;
 };
 

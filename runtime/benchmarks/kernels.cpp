@@ -6,9 +6,11 @@
 // that of the operands' bytes, each once, at the rate of memory or, where they are less than 64 MiB and the kernel
 // finds them in the last-level cache when it is called again and again, of the cache. Rates are measured between the
 // kernels, in turns; the best of each counts.
-#include "windlass/rt/kernels.h"
+#include "float_operands.h"
+
 #include "windlass/rt/backend.h"
 #include "windlass/rt/kernel_times.h"
+#include "windlass/rt/kernels.h"
 #include "windlass/rt/map.h"
 #include "windlass/rt/streams.h"
 
@@ -47,18 +49,8 @@ struct gelu_grads {
 constexpr std::int64_t batch = 4, tokens = 256, rows = batch * tokens, width = 768, heads = 12, head = width / heads,
                        hidden = 4 * width, classes = 50257, cached_bytes = 64 << 20;
 
-/// Views of memory that is taken once and filled with small numbers.
-class operands {
+class operands : public float_operands {
 public:
-  view f32(std::initializer_list<std::int64_t> sizes) {
-    std::int64_t n = 1;
-    for (const std::int64_t size : sizes)
-      n *= size;
-    std::vector<float> &v = floats_.emplace_back(static_cast<std::size_t>(n));
-    for (std::size_t i = 0; i < v.size(); ++i)
-      v[i] = static_cast<float>(static_cast<int>(i * 7919 % 1009) - 504) * 1e-3f;
-    return dense_view(reinterpret_cast<std::byte *>(v.data()), element_type::f32, sizes);
-  }
   view scalar(float value) {
     const view v = f32({});
     *v.as<float>() = value;
@@ -72,7 +64,6 @@ public:
   }
 
 private:
-  std::vector<std::vector<float>> floats_;
   std::vector<std::vector<std::int64_t>> ids_;
 };
 

@@ -73,7 +73,7 @@ Cell getFlops(const KernelRow &row) {
   case KernelFlops::Kind::attention:
     return {llvm::formatv("{0:F0} products of {1}", row.flops.count, row.flops.query).str()};
   case KernelFlops::Kind::experts:
-    return {llvm::formatv("{0:F0} and {1:F0} products of experts", row.flops.count, row.flops.seconds).str()};
+    return {llvm::formatv("{0:F0} and {1:F0} products of experts", row.flops.count, row.flops.downs).str()};
   case KernelFlops::Kind::updates:
     return {llvm::formatv("{0:F0} each parameter", row.flops.count).str()};
   }

@@ -122,7 +122,7 @@ static double countFlops(sched::LaunchOp op) {
     double all = op.getIns().size() > flops.query + 5 ? op.getIntegerSetting("all_rows") : stored;
     return 2 * choices / std::max(all, 1.0) *
            (flops.count * elements(op.getIns()[flops.query + 3]) +
-            flops.seconds * elements(op.getIns()[flops.query + 4]));
+            flops.downs * elements(op.getIns()[flops.query + 4]));
   }
   case Kind::updates: {
     sched::UpdateOperands update = *sched::getUpdateOperands(op);

@@ -27,8 +27,8 @@ llvm::ArrayRef<NamedStrategy> plan::getNamedStrategies() {
        /*isCompared=*/true, /*lastResort=*/1, /*measuredAs=*/{"zero3"}},
       {"megatron",
        "splits the matmuls: columns of those whose results stay split until other matmuls sum over them (the heads of "
-       "attention, the hidden layer of an MLP and of experts), rows of those others, and the vocabulary of the table of tokens and of "
-       "the output layer; weights are split as their operators are",
+       "attention, the hidden layer of an MLP and of experts), rows of those others, and the vocabulary of the table "
+       "of tokens and of the output layer; weights are split as their operators are",
        /*shardedCopies=*/{}, findModelParallel, /*isCompared=*/true, /*lastResort=*/2,
        /*measuredAs=*/{"zero1*megatron=2", "megatron"}},
   };

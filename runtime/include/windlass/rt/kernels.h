@@ -162,7 +162,7 @@ status embedding_grad(stream &s, const view &dtable, const view &ids, const view
 /// The function between the two matrices of an expert.
 enum class expert_activation : std::int32_t { relu, gelu_erf, gelu_tanh, silu };
 
-/// What the experts of a layer have in common. `gated`: the hidden values are two halves, and the activation of the
+/// The settings that all experts of a layer share. `gated`: the hidden values are two halves, and the activation of the
 /// first is multiplied by the second. `inputs_first`: matrices are [experts, inputs, outputs] and not [experts, outputs,
 /// inputs]. `all_rows` is the number of experts of which the matrices have some, where `first` is not absent.
 struct expert_layer {

@@ -18,7 +18,7 @@ int64_t getScratchBytes(LaunchOp launch, int64_t threads);
 /// attention, or one that libraries do not support.
 std::optional<rt::attention_shape> getAttentionShape(LaunchOp launch);
 
-/// Returns what the experts have in common whose results, or gradients, the command computes.
+/// Returns the settings that all experts of a layer share, for a command that computes the layer or its gradient.
 rt::expert_layer getExpertLayer(LaunchOp launch);
 
 /// Returns the most bytes of scratch that any command of the program (L5) needs per thread: `scratch_bytes` of the

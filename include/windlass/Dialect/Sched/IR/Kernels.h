@@ -95,7 +95,7 @@ struct KernelFlops {
     product,     ///< of matrices
     convolution, ///< `count` for each element of `convolved` and each element of a kernel of `weight`
     attention, ///< `count` products of tokens, keys and width, `query` being the number of the query among the operands
-    experts,   ///< of `count` products by the first matrix of each chosen expert and `seconds` by the second
+    experts,   ///< `count` products by the first matrix of each chosen expert, and `downs` by its second
     updates,   ///< `count` for each element of the updated parameters
   };
   Kind kind;
@@ -104,7 +104,8 @@ struct KernelFlops {
   unsigned query = 0;
   /// The result of a convolution, or its gradient, and the weight, or its gradient.
   BufferNumber convolved = {}, weight = {};
-  double seconds = 0;
+  /// The products by the second matrix of a chosen expert.
+  double downs = 0;
 };
 
 /// The limit below which integers in the operands are valid indices.
