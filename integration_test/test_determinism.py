@@ -1,4 +1,5 @@
-"""Two runs of a program with the same ranks and threads give the same bits: losses, norms and every byte of the checkpoint."""
+"""Two runs of a program with the same ranks and threads give the same bits: losses, norms and every byte of the checkpoint. Initial values do not
+depend on either."""
 
 import json
 
@@ -38,6 +39,15 @@ class DeterminismTest(common.Case):
 
     def test_two_ranks(self):
         self.check(ranks=2, threads=1)
+
+    def test_initial_values(self):
+        """Random initial values are the same for any number of threads and ranks."""
+        model, values = self.small('gpt', width=64, tokens=64, batch=4, vocabulary=2048), []
+        for ranks, threads in ((1, 1), (1, 2), (2, 1)):
+            run = self.folder / f'initial-{ranks}-{threads}'
+            self.succeed('train', model, '--init', 'random', '--steps', 0, '-o', run, '-n', ranks, '--threads', threads, '--strategy', 'ddp')
+            values.append((run / 'checkpoints' / 'step-000000' / 'parameters-00000.safetensors').read_bytes())
+        self.assertTrue(values[0] == values[1] == values[2])
 
 
 common.main()

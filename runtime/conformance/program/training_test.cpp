@@ -212,6 +212,12 @@ TEST_F(Training, ResumingAnEarlierStepCutsWhatFollowed) {
   EXPECT_EQ(losses("r").size(), 6u);
 }
 
+TEST_F(Training, ARunThatOnlyMeasuresSavesNothing) {
+  ASSERT_EQ(train(1, "r", {"--steps", "3", "--no-checkpoint"}).code, 0);
+  EXPECT_FALSE(std::filesystem::exists(folder / "r/checkpoints/step-000003"));
+  EXPECT_EQ(losses("r").size(), 3u);
+}
+
 TEST_F(Training, DamagedCheckpointsAreSkippedAloud) {
   ASSERT_EQ(train(1, "r", {"--steps", "4", "--checkpoint-every", "2"}).code, 0);
   folder.write("r/checkpoints/step-000004/state-00000.safetensors", "cut");

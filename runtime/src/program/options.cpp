@@ -214,6 +214,8 @@ const option_row rows[] =
          [](options &o, const flag_value &f) { return parse_count(f, 0, many, o.checkpoint_every); }},
         {"checkpoint-initial", nullptr, "save step-000000 before the first step",
          [](options &o, const flag_value &) { return o.checkpoint_initial = true, ok_status(); }},
+        {"no-checkpoint", nullptr, "save nothing, for runs that only measure",
+         [](options &o, const flag_value &) { return o.no_checkpoint = true, ok_status(); }},
         {"keep", "K", "keep the newest K checkpoints (default 0: all)",
          [](options &o, const flag_value &f) { return parse_count(f, 0, many, o.keep); }},
         {"eval-data", "F", "data that is evaluated and not trained on",
@@ -461,6 +463,9 @@ status parse_options(const job &j, int argc, const char *const *argv, options &o
   out.ends_with_epochs = out.epochs && !given.steps;
   if (out.data.empty() && (out.steps > 0 || out.ends_with_epochs))
     return usage("--data is missing; give the training data");
+  if (out.no_checkpoint && (out.checkpoint_every > 0 || out.checkpoint_initial))
+    return usage(std::string(out.checkpoint_initial ? "--checkpoint-initial" : "--checkpoint-every") +
+                 " saves checkpoints, --no-checkpoint saves none; give one of them");
   if (out.eval_every > 0 && out.eval_data.empty())
     return usage("--eval-every needs --eval-data");
   return ok_status();

@@ -3,11 +3,15 @@
 #include "windlass/rt/host_copy.h"
 #include "windlass/rt/safetensors.h"
 
+#include "windlass/rt/detail/team.h"
+
 #include "data.h"
 #include "program_files.h"
 #include "random.h"
 #include "rank_state.h"
 
+#include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -119,6 +123,23 @@ private:
   std::map<std::string, input_file> external_;
 };
 
+/// Writes the initial values of elements from `first` on. Each depends on its own number only, so that any number of
+/// threads writes the same.
+void fill_normal(std::uint64_t seed, std::uint64_t name, std::int64_t first, std::int64_t count, float *out,
+                 std::int32_t threads) {
+  constexpr std::int64_t grain = 1 << 12;
+  constexpr double deviation = 0.02;
+  const std::int64_t end = first + count, first_pair = first / 2, pairs = (end + 1) / 2 - first_pair;
+  detail::parallel(threads, pairs, grain, [=](std::int64_t begin_pair, std::int64_t end_pair, std::int32_t) {
+    for (std::int64_t pair = first_pair + begin_pair; pair < first_pair + end_pair; ++pair) {
+      const std::array<double, 2> values = normal_pair(seed, name, static_cast<std::uint64_t>(pair));
+      for (std::int64_t half = 0; half < 2; ++half)
+        if (const std::int64_t i = 2 * pair + half; i >= first && i < end)
+          out[i - first] = static_cast<float>(deviation * values[static_cast<std::size_t>(half)]);
+    }
+  });
+}
+
 class loader {
 public:
   loader(const member &its, context &c, const parameter_settings &settings)
@@ -158,13 +179,12 @@ private:
     const bool is_direct = to.type == element_type::f32;
     std::vector<float> values(is_direct ? 0 : static_cast<std::size_t>(to.part.elements()));
     float *out = is_direct ? reinterpret_cast<float *>(to.memory) : values.data();
+    const float constant = row.random == initializer::ones ? 1.0F : 0.0F;
     for_each_run(whole_box(sizes_of(row.sizes)), to.part, [&](std::int64_t from, std::int64_t at, std::int64_t count) {
-      for (std::int64_t i = 0; i < count; ++i) {
-        double value = row.random == initializer::ones ? 1.0 : 0.0;
-        if (row.random == initializer::normal)
-          value = 0.02 * normal(settings_.seed, name, static_cast<std::uint64_t>(from + i));
-        out[at + i] = static_cast<float>(value);
-      }
+      if (row.random == initializer::normal)
+        fill_normal(settings_.seed, name, from, count, out + at, c_.compute().threads());
+      else
+        std::fill_n(out + at, count, constant);
     });
     if (!is_direct && !convert_elements(element_type::f32, reinterpret_cast<const std::byte *>(out), to.type, to.memory,
                                         to.part.elements()))

@@ -4,16 +4,15 @@
 
 namespace windlass::rt {
 
-double normal(std::uint64_t seed, std::uint64_t name_hash, std::uint64_t index) {
-  // One counter serves two neighbouring elements.
-  std::array<std::uint32_t, 4> word = philox(index / 2, name_hash, seed);
+std::array<double, 2> normal_pair(std::uint64_t seed, std::uint64_t name_hash, std::uint64_t pair) {
+  std::array<std::uint32_t, 4> word = philox(pair, name_hash, seed);
   auto unit = [](std::uint32_t high, std::uint32_t low) { // in (0, 1)
     return (static_cast<double>((std::uint64_t(high) << 32 | low) >> 12) + 0.5) * 0x1p-52;
   };
   constexpr double two_pi = 6.283185307179586476925;
   double radius = std::sqrt(-2 * std::log(unit(word[0], word[1])));
   double angle = two_pi * unit(word[2], word[3]);
-  return radius * (index % 2 == 0 ? std::cos(angle) : std::sin(angle));
+  return {radius * std::cos(angle), radius * std::sin(angle)};
 }
 
 permutation::permutation(std::uint64_t size, std::uint64_t seed, std::uint64_t epoch)

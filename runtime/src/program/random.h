@@ -4,10 +4,14 @@
 
 #include "windlass/rt/philox.h"
 
+#include <array>
+#include <cstdint>
+
 namespace windlass::rt {
 
-/// Returns the standard normal number of element `index` of the tensor with that name hash (Box-Muller).
-double normal(std::uint64_t seed, std::uint64_t name_hash, std::uint64_t index);
+/// Returns the standard normal numbers of elements 2 * `pair` and 2 * `pair` + 1 of the tensor with that name hash
+/// (Box-Muller).
+std::array<double, 2> normal_pair(std::uint64_t seed, std::uint64_t name_hash, std::uint64_t pair);
 
 /// A permutation of 0 .. size-1 keyed by (seed, epoch): a Feistel network of even width, walked along its cycle until
 /// it lands inside. Needs no memory, and each position costs a few rounds.

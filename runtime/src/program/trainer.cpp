@@ -321,7 +321,7 @@ status trainer::evaluate(std::int64_t step) {
 }
 
 status trainer::save(std::int64_t step) {
-  if (saved_step_ == step)
+  if (saved_step_ == step || o_.no_checkpoint)
     return ok_status();
   stopwatch watch(action_seconds_[save_activity]);
   status saved =
@@ -399,7 +399,8 @@ status trainer::run() {
   if (stops && summary_.last_step < o_.steps) {
     is_agreed_ = true;
     return {status_code::interrupted, "interrupted after step " + std::to_string(summary_.last_step) + "; saved " +
-                                          quote(summary_.checkpoint) + ", continue with --resume"};
+                                          (o_.no_checkpoint ? "nothing, as --no-checkpoint says"
+                                                            : quote(summary_.checkpoint) + ", continue with --resume")};
   }
   return ok_status();
 }
@@ -413,8 +414,7 @@ status trainer::finish() {
     summary_.peak_bytes = std::max(summary_.peak_bytes, rank.peak_bytes);
   log_.line("done after step " + std::to_string(summary_.last_step));
   if constexpr (detail::backend_has_device)
-    if (p_.products.device != nullptr)
-      log_.line(detail::describe_products(context_.compute()));
+    log_.line(detail::describe_products(context_.compute()));
   record_.last_step = summary_.last_step;
   WINDLASS_TRY(together(context_.rank() == 0 ? write_record(j_, o_, record_).as(diagnostic::output) : ok_status()));
   return o_.profile ? write_profile() : ok_status();
