@@ -15,7 +15,8 @@ namespace windlass::rt::cuda {
 constexpr double failed_seconds = std::numeric_limits<double>::infinity();
 
 /// Runs each of `ways` ways several times and waits for each. They take turns, so that all meet the same clocks, and
-/// the first turn does not count. `medians` are the device's times, between events.
+/// the first turn does not count; a way that is far slower than another gets only one that does. `medians` are the
+/// device's times, between events.
 status time_in_turns(stream &s, std::size_t ways, const std::function<status(std::size_t)> &run,
                      std::vector<double> &medians);
 

@@ -20,6 +20,7 @@
 #include <map>
 #include <random>
 #include <string>
+#include <string_view>
 
 #include <sched.h>
 #include <sys/resource.h>
@@ -29,11 +30,15 @@ namespace windlass::rt {
 namespace {
 
 constexpr std::int64_t alignment = 64;
-/// The least and the most repetitions of one measurement, and the seconds after which it ends before the most.
-constexpr int least_turns = 6, most_turns = 40;
+/// The least and the most repetitions of one measurement, and the seconds after which it ends before the most. The
+/// clock of a device ticks finely enough for few.
+constexpr int least_turns = 6, most_turns = detail::backend_has_device ? 10 : 40;
 constexpr double enough_seconds = 0.05;
-/// The instances of one command's operands, so that a repetition does not find its results in the cache.
-constexpr std::int64_t most_instances = 8;
+/// The instances of one command's operands, so that a repetition does not find its results in the cache; fewer where
+/// one of them is larger than a device's cache.
+constexpr std::int64_t most_instances = 8, device_cache_bytes = std::int64_t(1) << 28;
+/// The seconds between two writings of what has been measured so far.
+constexpr double seconds_between_writings = 5;
 
 struct settings {
   std::string output;
@@ -156,22 +161,21 @@ public:
         }
     text += is_profile() ? "],\n \"commands\": {" : "],\n \"commands\": [";
     separator = "\n  ";
-    for (std::int64_t i = 0; i < m_.commands.size; ++i) {
+    std::int64_t done = 0;
+    for (const std::int64_t i : order()) {
       sample loaded, alone;
       WINDLASS_TRY(measure(m_.commands[i], loaded, alone));
       if (loaded.turns == 0)
         break; // the time is over, and all ranks know
       text += separator + describe(i) + ", \"loaded\": {" + write(loaded) + "}, \"alone\": {" + write(alone) + "}}";
       separator = ",\n  ";
-      talk(i + 1);
+      if (const double now = clock_seconds();
+          ++done == m_.commands.size || now - written_ >= seconds_between_writings) {
+        written_ = now;
+        WINDLASS_TRY(write_file(text, done));
+      }
     }
-    text += is_profile() ? "}" : "]";
-    if constexpr (detail::backend_has_device)
-      if (is_profile())
-        text += write_products() + write_attentions();
-    text += "\n}\n";
-    if (world_.rank() == 0)
-      WINDLASS_TRY(replace_file(s_.output, text));
+    WINDLASS_TRY(write_file(text, done));
     return all_->barrier();
   }
 
@@ -179,6 +183,31 @@ private:
   static constexpr std::int64_t least_bytes = 256, most_bytes = std::int64_t(64) << 20;
 
   bool is_profile() const { return m_.cluster != nullptr; }
+
+  /// Returns the commands in the order in which they are measured: first those between whose ways a profile chooses.
+  std::vector<std::int64_t> order() const {
+    std::vector<std::int64_t> all;
+    for (const bool wants_choices : {true, false})
+      for (std::int64_t i = 0; i < m_.commands.size; ++i) {
+        const std::string_view family = m_.commands[i].family;
+        if (wants_choices == (family.rfind("matmul", 0) == 0 || family.rfind("attention", 0) == 0))
+          all.push_back(i);
+      }
+    return all;
+  }
+
+  /// Writes what has been measured so far, as a whole file; a run that is killed leaves the last one.
+  status write_file(std::string text, std::int64_t done) {
+    if (world_.rank() != 0)
+      return {};
+    text += is_profile() ? "}" : "]";
+    if constexpr (detail::backend_has_device)
+      if (is_profile())
+        text += write_products() + write_attentions();
+    std::fprintf(stderr, "windlass: measured %lld of %lld commands in %.0f s\n", static_cast<long long>(done),
+                 static_cast<long long>(m_.commands.size), clock_seconds() - start_);
+    return replace_file(s_.output, text + "\n}\n");
+  }
 
   std::string write(const sample &s) const {
     return std::string(is_profile() ? "\"median_seconds\": " : "\"seconds\": ") + json_number(s.median) +
@@ -257,15 +286,6 @@ private:
     }
     text += "}";
     return {};
-  }
-
-  void talk(std::int64_t done) {
-    const double now = clock_seconds();
-    if (world_.rank() != 0 || (done < m_.commands.size && now - told_ < 5))
-      return;
-    told_ = now;
-    std::fprintf(stderr, "windlass: measured %lld of %lld commands in %.0f s\n", static_cast<long long>(done),
-                 static_cast<long long>(m_.commands.size), now - start_);
   }
 
   /// Treats the ranks as a mesh with an axis for each prime factor: groups are those of its last axes.
@@ -379,13 +399,20 @@ private:
     if (bytes > context_.get_arena(0).size())
       return internal_error("a measured command needs " + std::to_string(bytes) + " bytes, the arena has " +
                             std::to_string(context_.get_arena(0).size()));
-    const std::int64_t instances =
-        std::clamp<std::int64_t>(context_.get_arena(0).size() / std::max<std::int64_t>(bytes, 1), 1, most_instances);
+    const std::int64_t room = context_.get_arena(0).size() / std::max<std::int64_t>(bytes, 1);
+    const std::int64_t wanted =
+        detail::backend_has_device
+            ? std::clamp<std::int64_t>(device_cache_bytes / std::max<std::int64_t>(bytes, 1), 2, most_instances)
+            : most_instances;
+    const std::int64_t instances = std::clamp<std::int64_t>(room, 1, wanted);
     const auto prepare = [&](int turn) -> status {
+      // A device does not keep what the host writes in its caches, and filling takes longer than the command: there
+      // each instance is filled once.
+      const bool fills = !detail::backend_has_device || turn < instances;
       for (std::size_t i = 0; i < count; ++i) {
         const measured_operand &operand = command.operands[static_cast<std::int64_t>(i)];
         offsets[i] = places[i] + turn % instances * bytes;
-        if (operand.is_read)
+        if (operand.is_read && fills)
           WINDLASS_TRY(fill(offsets[i], operand));
       }
       return {};
@@ -472,7 +499,7 @@ private:
   // The results of tuning by the keys of their commands.
   std::map<std::string, detail::tuned_attention> attentions_;
   std::map<std::string, detail::tuned_epilogue> epilogues_;
-  double start_ = 0, told_ = 0;
+  double start_ = 0, written_ = 0;
   double device_seconds_ = -1; ///< of the turn that runs; negative where the device does not say
 };
 
