@@ -100,6 +100,26 @@ TYPED_TEST(HalfTypes, Matmul) {
     }
 }
 
+/// What is behind whole packs of a large extent is a product of its own; contracted, it is added to what was rounded.
+TYPED_TEST(HalfTypes, MatmulOfLargeOddExtents) {
+  test_stream s;
+  struct extents {
+    std::int64_t m, n, k;
+  };
+  for (const extents &e : {extents{5, 521, 40}, {515, 9, 40}, {5, 9, 527}, {515, 521, 523}})
+    for (const bool accumulate : {false, true}) {
+      const both<TypeParam> a({e.m, e.k}), b({e.k, e.n}, {1, 0}), out({e.m, e.n});
+      const tensor wide({e.m, e.n}), expected({e.m, e.n});
+      EXPECT_STATUS_OK(copy(s, expected, wide));
+      EXPECT_STATUS_OK(matmul(s, out.half, a.half, b.half, 0, 1, accumulate));
+      EXPECT_STATUS_OK(matmul(s, out.full, a.full, b.full, 0, 1, accumulate));
+      out.expect_rounded(2);
+      EXPECT_STATUS_OK(matmul(s, wide, a.half, b.half, 0, 1, accumulate));
+      EXPECT_STATUS_OK(matmul(s, expected, a.full, b.full, 0, 1, accumulate));
+      expect_near(wide, expected.values(), noise);
+    }
+}
+
 TYPED_TEST(HalfTypes, MatmulThatIsASumOfSeveral) {
   test_stream s;
   const both<TypeParam> a({6, 4, 9}, {2, 0, 1}), b({4, 9, 10}, {1, 0, 2});
@@ -293,8 +313,9 @@ TYPED_TEST(HalfTypes, Pooling) {
   dx.expect_rounded();
 }
 
-/// Columns and elements between rows: of any number, whole packs of 8, whole packs and a rest.
-const std::pair<std::int64_t, std::int64_t> widths[] = {{67, 0}, {72, 0}, {83, 5}};
+/// Columns and elements between rows: of any number, whole packs of 8, whole packs and a rest, and more than a thread
+/// of a warp has in few registers, and in any.
+const std::pair<std::int64_t, std::int64_t> widths[] = {{67, 0}, {72, 0}, {83, 5}, {1032, 0}, {2056, 8}};
 
 TYPED_TEST(HalfTypes, Norms) {
   using H = TypeParam;

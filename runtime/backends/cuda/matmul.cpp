@@ -3,6 +3,8 @@
 
 #include "windlass/rt/detail/matmul_plan.h"
 
+#include <limits>
+
 namespace windlass::rt {
 
 namespace cuda {
@@ -64,6 +66,63 @@ __global__ void unpack_matrix(operand strided, operand dense, std::int64_t rows,
     const std::int64_t at = i / columns * row_stride + i % columns * column_stride;
     strided.set(at, (adds ? strided.get(at) : 0.0f) + dense.get(i));
   }
+}
+
+/// One of m, n and k.
+using extent_member = std::int64_t gemm_call::*;
+
+/// The part of a product from `begin` on, of `size`, along one of its extents.
+gemm_call part_of(const gemm_call &call, extent_member extent, std::int64_t begin, std::int64_t size) {
+  gemm_call part = call;
+  part.*extent = size;
+  const auto move = [begin](gemm_call::matrix &of, std::int64_t stride) {
+    of.data += begin * stride * size_of(of.type);
+  };
+  if (extent != &gemm_call::n)
+    move(part.a, extent == &gemm_call::m ? call.a.row_stride : call.a.column_stride);
+  if (extent != &gemm_call::m)
+    move(part.b, extent == &gemm_call::n ? call.b.column_stride : call.b.row_stride);
+  if (extent != &gemm_call::k)
+    move(part.c, extent == &gemm_call::m ? call.c.row_stride : call.c.column_stride);
+  else if (begin > 0)
+    part.beta = 1;
+  return part;
+}
+
+/// Returns where the first extent is to be cut that libraries should not see whole; an extent of null where there is
+/// none.
+struct cut {
+  extent_member extent;
+  std::int64_t at;
+};
+cut find_cut(const gemm_call &call) {
+  constexpr std::int64_t pack = 8, large = 512;
+  const struct {
+    extent_member extent;
+    std::int64_t stride; ///< the larger of its strides in the two matrices
+  } extents[] = {{&gemm_call::m, std::max(call.a.row_stride, call.c.row_stride)},
+                 {&gemm_call::n, std::max(call.b.column_stride, call.c.column_stride)},
+                 {&gemm_call::k, std::max(call.a.column_stride, call.b.row_stride)}};
+  // Some of their kernels count elements in 32 bits.
+  for (const auto &[extent, stride] : extents)
+    if (call.*extent > 1 && (call.*extent - 1) * stride > std::numeric_limits<std::int32_t>::max())
+      return {extent, (call.*extent / 2 + pack - 1) / pack * pack};
+  // Products of 16 bits are several times slower where a large extent is no multiple of 8. On an H200 the scores of
+  // 16384 tokens and 50257 words from 768 columns take 13.3 ms, those of 50256 words 1.7 ms.
+  for (const auto &[extent, stride] : extents)
+    if (size_of(call.a.type) == 2 && call.*extent >= large && call.*extent % pack != 0)
+      return {extent, call.*extent / pack * pack};
+  return {nullptr, 0};
+}
+
+/// Computes a product in parts that libraries are fast and right at. Where what is contracted is cut, a result of 16
+/// bits is rounded once more.
+status run_in_parts(stream &s, const gemm_call &call, std::byte *workspace, std::int64_t workspace_bytes) {
+  const auto [extent, at] = find_cut(call);
+  if (extent == nullptr || at >= call.*extent)
+    return device_stream_of(s).gemms().run(s, as_columns(call), workspace, workspace_bytes);
+  WINDLASS_TRY(run_in_parts(s, part_of(call, extent, 0, at), workspace, workspace_bytes));
+  return run_in_parts(s, part_of(call, extent, at, call.*extent - at), workspace, workspace_bytes);
 }
 
 struct product {
@@ -152,7 +211,7 @@ struct product {
       else
         call.b.data = from_b.data;
       call.beta = j > 0 || (accumulate && !plan.packs_out) ? 1.0f : 0.0f;
-      WINDLASS_TRY(device_stream_of(s).gemms().run(s, as_columns(call), free, end - free));
+      WINDLASS_TRY(run_in_parts(s, call, free, end - free));
     }
     if (!plan.packs_out)
       return {};
