@@ -1,4 +1,6 @@
-// Normalisation of rows: layer norm, and RMS norm, which is the same without the mean. A block for each row.
+// Normalisation of rows: layer norm, and RMS norm, which is the same without the mean. A warp for each row of packs
+// that its registers hold, a block for others and for gradients: a warp with its sums in registers took 14 % longer on
+// an H200.
 #include "rows.h"
 
 namespace windlass::rt {
@@ -6,12 +8,16 @@ namespace windlass::rt {
 namespace cuda {
 namespace {
 
+/// The most blocks that sum columns while they go over rows: a large device is full with them, and few parts are left
+/// to join.
+constexpr std::int64_t most_sums = 1056;
+
 /// The numbers of a row: read.
 template <int W> struct read_row {
   rows x;
 
-  __device__ row_part<1, W> part(std::int64_t row, std::int64_t n) const {
-    return row_part<1, W>({x.of}, {x.at.offset(row)}, {x.stride}, n);
+  template <class Team> __device__ row_part<1, W, Team> part(std::int64_t row, std::int64_t n) const {
+    return row_part<1, W, Team>({x.of}, {x.at.offset(row)}, {x.stride}, n);
   }
 };
 
@@ -20,12 +26,12 @@ template <int W> struct read_row {
 template <int W, int terms> struct add_rows {
   rows x, of[terms];
 
-  __device__ row_part<1, W> part(std::int64_t row, std::int64_t n) const {
+  template <class Team> __device__ row_part<1, W, Team> part(std::int64_t row, std::int64_t n) const {
     const std::int64_t base = x.at.offset(row);
     std::int64_t from[terms];
     for (int t = 0; t < terms; ++t)
       from[t] = of[t].at.offset(row);
-    return row_part<1, W>::made({x.of}, {base}, {x.stride}, n, [&](std::int64_t i, auto &sum) {
+    return row_part<1, W, Team>::made({x.of}, {base}, {x.stride}, n, [&](std::int64_t i, auto &sum) {
       load(sum.of[0], of[0].of, from[0] + i * of[0].stride);
       for (int t = 1; t < terms; ++t) {
         auto term = sum;
@@ -39,11 +45,11 @@ template <int W, int terms> struct add_rows {
   }
 };
 
-template <bool centers, int W, class Row>
-__global__ void __launch_bounds__(block_threads, 4)
+template <bool centers, int W, class Team, class Row>
+__global__ void __launch_bounds__(block_threads, Team::kept > 4 ? 2 : 4)
     normalize(rows y, rows mean, rows rstd, Row x, columns scale, columns bias, std::int64_t n, float epsilon) {
-  for (std::int64_t row = blockIdx.x; row < y.at.count(); row += gridDim.x) {
-    const auto part = x.part(row, n);
+  for (std::int64_t row = Team::first_row(); row < y.at.count(); row += Team::row_step()) {
+    const auto part = x.template part<Team>(row, n);
     const std::int64_t out = y.at.offset(row);
     float m = 0;
     if (centers) {
@@ -51,7 +57,7 @@ __global__ void __launch_bounds__(block_threads, 4)
         for (int w = 0; w < in.width; ++w)
           m += in.of[0][w];
       });
-      m = reduce_block<add_values>(m) / static_cast<float>(n);
+      m = Team::template reduce<add_values>(m) / static_cast<float>(n);
     }
     float squares = 0;
     part.each([&](std::int64_t, const auto &in) {
@@ -60,9 +66,9 @@ __global__ void __launch_bounds__(block_threads, 4)
         squares += d * d;
       }
     });
-    squares = reduce_block<add_values>(squares);
+    squares = Team::template reduce<add_values>(squares);
     const float r = 1.0f / std::sqrt(squares / static_cast<float>(n) + epsilon);
-    if (threadIdx.x == 0) {
+    if (Team::thread() == 0) {
       if (centers)
         mean.of.set(mean.at.offset(row), m);
       rstd.of.set(rstd.at.offset(row), r);
@@ -78,22 +84,52 @@ __global__ void __launch_bounds__(block_threads, 4)
   }
 }
 
-/// dx, to which `added` is added where it is not absent. Without `centers` the mean is 0 and does not depend on x.
-template <bool centers, int W>
+/// What a thread sums of its columns for the gradients of scale and bias, over the rows of its block.
+template <int W> struct column_sums {
+  float scale[W] = {}, bias[W] = {};
+
+  /// Adds a row's: its slopes and its normalised numbers.
+  __device__ void add(const float (&slope)[W], const float (&normal)[W]) {
+    for (int w = 0; w < W; ++w) {
+      scale[w] += slope[w] * normal[w];
+      bias[w] += slope[w];
+    }
+  }
+  __device__ void store(float *of_block, std::int64_t n, std::int64_t column) const {
+    for (int w = 0; w < W; ++w) {
+      of_block[column + w] = scale[w];
+      of_block[n + column + w] = bias[w];
+    }
+  }
+};
+
+/// dx, to which `added` is added where it is not absent. Without `centers` the mean is 0 and does not depend on x. With
+/// `sums`, where a thread has one pack of columns, also the sums of each block: partial[block, 0 or 1, column].
+template <bool centers, int W, bool sums>
 __global__ void __launch_bounds__(block_threads, 3)
-    normalize_grad(rows dx, rows dy, rows x, columns scale, rows mean, rows rstd, rows added, std::int64_t n) {
+    normalize_grad(rows dx, rows dy, rows x, columns scale, rows mean, rows rstd, rows added, std::int64_t n,
+                   float *partial) {
+  column_sums<W> of_pack;
+  column_sums<1> of_single;
   for (std::int64_t row = blockIdx.x; row < x.at.count(); row += gridDim.x) {
     const row_part<2, W> part({x.of, dy.of}, {x.at.offset(row), dy.at.offset(row)}, {x.stride, dy.stride}, n);
     const std::int64_t out = dx.at.offset(row), more = added.of.is_absent() ? 0 : added.at.offset(row);
     const float m = centers ? mean.of.get(mean.at.offset(row)) : 0.0f, r = rstd.of.get(rstd.at.offset(row));
     float sum = 0, dot = 0;
-    part.each([&](std::int64_t i, const auto &in) {
+    part.each([&](std::int64_t i, auto in) {
       auto factor = in;
       load(factor.of[0], scale, i, 1.0f);
       for (int w = 0; w < in.width; ++w) {
+        in.of[0][w] = (in.of[0][w] - m) * r;
         const float g = in.of[1][w] * factor.of[0][w];
         sum += g;
-        dot += g * ((in.of[0][w] - m) * r);
+        dot += g * in.of[0][w];
+      }
+      if constexpr (sums) {
+        if constexpr (in.width == W)
+          of_pack.add(in.of[1], in.of[0]);
+        else
+          of_single.add(in.of[1], in.of[0]);
       }
     });
     sum = centers ? reduce_block<add_values>(sum) / static_cast<float>(n) : 0.0f;
@@ -111,6 +147,14 @@ __global__ void __launch_bounds__(block_threads, 3)
       }
       store(dx.of, out + i * dx.stride, in.of[0]);
     });
+  }
+  if constexpr (sums) {
+    float *const of_block = partial + blockIdx.x * 2 * n;
+    const std::int64_t whole = n / W * W;
+    if (threadIdx.x * std::int64_t(W) < whole)
+      of_pack.store(of_block, n, threadIdx.x * std::int64_t(W));
+    if (whole + threadIdx.x < n)
+      of_single.store(of_block, n, whole + threadIdx.x);
   }
 }
 
@@ -153,8 +197,9 @@ __global__ void parameter_grad(double *partial, rows dy, rows x, rows mean, rows
 }
 
 /// A block for each `warp_lanes` of the 2 n sums.
-__global__ void join_parameter_grad(columns dscale, columns dbias, const double *partial, std::int64_t n,
-                                    std::int64_t parts, bool accumulate) {
+template <class P>
+__global__ void join_parameter_grad(columns dscale, columns dbias, const P *partial, std::int64_t n, std::int64_t parts,
+                                    bool accumulate) {
   const auto write = [&](const columns &to, std::int64_t i, double sum) {
     if (!to.is_absent())
       to.of.set(to.offset(i), (accumulate ? to.of.get(to.offset(i)) : 0.0f) + static_cast<float>(sum));
@@ -190,10 +235,19 @@ status run_norm_of(stream &s, const view &y, const view &mean, const view &rstd,
                    const view &bias, double epsilon) {
   const int lead = y.rank - 1;
   const std::int64_t n = y.sizes[lead];
-  const rows of_y(y, lead);
-  return launch(s, blocks_for_rows(of_y.at.count()), threads_for_row(n, W), normalize<centers, W, Row>, of_y,
-                rows(centers ? mean : rstd, lead), rows(rstd, lead), x, columns(scale), columns(bias), n,
-                static_cast<float>(epsilon));
+  const rows of_y(y, lead), of_mean(centers ? mean : rstd, lead), of_rstd(rstd, lead);
+  const auto small = static_cast<float>(epsilon);
+  if constexpr (W > 1) {
+    const unsigned blocks = blocks_for(of_y.at.count(), block_threads / warp_lanes);
+    if (packs_of_lane(n) <= 4)
+      return launch(s, blocks, block_threads, normalize<centers, W, warp_team<4>, Row>, of_y, of_mean, of_rstd, x,
+                    columns(scale), columns(bias), n, small);
+    if (packs_of_lane(n) <= 8)
+      return launch(s, blocks, block_threads, normalize<centers, W, warp_team<8>, Row>, of_y, of_mean, of_rstd, x,
+                    columns(scale), columns(bias), n, small);
+  }
+  return launch(s, blocks_for_rows(of_y.at.count()), threads_for_row(n, W), normalize<centers, W, block_team, Row>,
+                of_y, of_mean, of_rstd, x, columns(scale), columns(bias), n, small);
 }
 
 template <bool centers, int W>
@@ -213,25 +267,39 @@ status run_add_norm(stream &s, const view &sum, const view &y, const view &mean,
                                  epsilon);
 }
 
+template <class P>
+status join_sums(stream &s, const view &dscale, const view &dbias, const P *partial, std::int64_t n, std::int64_t parts,
+                 bool accumulate) {
+  return launch(s, blocks_for(2 * n, warp_lanes), join_threads, join_parameter_grad<P>, columns(dscale), columns(dbias),
+                partial, n, parts, accumulate);
+}
+
 template <bool centers, int W>
 status run_norm_grad(stream &s, const view &dx, const view &dscale, const view &dbias, const view &dy, const view &x,
                      const view &scale, const view &mean, const view &rstd, const view &added, bool accumulate) {
-  const int lead = x.rank - 1;
+  const int lead = x.rank - 1, threads = threads_for_row(x.sizes[lead], W);
   const std::int64_t n = x.sizes[lead], packs = std::max<std::int64_t>((n + W - 1) / W, 1);
-  const rows of_x(x, lead), of_dy(dy, lead), of_mean(centers ? mean : rstd, lead), of_rstd(rstd, lead);
-  WINDLASS_TRY(launch(s, blocks_for_rows(of_x.at.count()), threads_for_row(n, W), normalize_grad<centers, W>,
-                      rows(dx, lead), of_dy, of_x, columns(scale), of_mean, of_rstd,
-                      rows(added, added.is_absent() ? 0 : lead), n));
+  const rows of_dx(dx, lead), of_x(x, lead), of_dy(dy, lead), of_added(added, added.is_absent() ? 0 : lead);
+  const rows of_mean(centers ? mean : rstd, lead), of_rstd(rstd, lead);
   const std::int64_t room = s.scratch_bytes() / std::max<std::int64_t>(n * 16, 1);
   if (room < 1)
     return internal_error("the gradient of a norm needs " + std::to_string(n * 16) +
                           " bytes of scratch, the stream has " + std::to_string(s.scratch_bytes()));
+  if constexpr (W > 1)
+    if (threads >= packs) { // a thread has one pack of each row
+      const std::int64_t parts = std::min<std::int64_t>({of_x.at.count(), most_sums, 2 * room});
+      float *const partial = reinterpret_cast<float *>(s.scratch());
+      WINDLASS_TRY(launch(s, static_cast<unsigned>(parts), threads, normalize_grad<centers, W, true>, of_dx, of_dy,
+                          of_x, columns(scale), of_mean, of_rstd, of_added, n, partial));
+      return join_sums<float>(s, dscale, dbias, partial, n, parts, accumulate);
+    }
+  WINDLASS_TRY(launch(s, blocks_for_rows(of_x.at.count()), threads, normalize_grad<centers, W, false>, of_dx, of_dy,
+                      of_x, columns(scale), of_mean, of_rstd, of_added, n, nullptr));
   const std::int64_t parts = parts_for(of_x.at.count(), packs, room);
-  double *partial = reinterpret_cast<double *>(s.scratch());
+  double *const partial = reinterpret_cast<double *>(s.scratch());
   WINDLASS_TRY(launch(s, blocks_for(packs * parts), block_threads, parameter_grad<centers, W>, partial, of_dy, of_x,
                       of_mean, of_rstd, n, parts));
-  return launch(s, blocks_for(2 * n, warp_lanes), block_threads, join_parameter_grad, columns(dscale), columns(dbias),
-                partial, n, parts, accumulate);
+  return join_sums<double>(s, dscale, dbias, partial, n, parts, accumulate);
 }
 
 } // namespace

@@ -68,7 +68,18 @@ __global__ void reduce_columns(typename Op::value *partial, operand in, sequence
     for (int w = 0; w < W; ++w)
       sums[w] = Op::start();
     const std::int64_t end = reduced.count() * (part + 1) / parts;
-    for (std::int64_t r = reduced.count() * part / parts; r < end; ++r) {
+    // Several loads are on their way before the first is added.
+    constexpr int ahead = 4;
+    std::int64_t r = reduced.count() * part / parts;
+    for (; r + ahead <= end; r += ahead) {
+      float x[ahead][W];
+      for (int a = 0; a < ahead; ++a)
+        load(x[a], in, base + reduced.offset(r + a));
+      for (int a = 0; a < ahead; ++a)
+        for (int w = 0; w < W; ++w)
+          sums[w] = Op::join(sums[w], Op::take(x[a][w]));
+    }
+    for (; r < end; ++r) {
       float x[W];
       load(x, in, base + reduced.offset(r));
       for (int w = 0; w < W; ++w)
@@ -182,7 +193,7 @@ status reduce_columns_as(stream &s, const view &out, const view &in, const seque
   value *partial = reinterpret_cast<value *>(s.scratch());
   WINDLASS_TRY(launch(s, blocks_for(packs * parts), block_threads, reduce_columns<Op, W>, partial, operand(in), kept_in,
                       reduced, parts));
-  return launch(s, blocks_for(columns, warp_lanes), block_threads, join_columns<Op>, operand(out), partial,
+  return launch(s, blocks_for(columns, warp_lanes), join_threads, join_columns<Op>, operand(out), partial,
                 sequence(out, 0, out.rank), parts, adds);
 }
 

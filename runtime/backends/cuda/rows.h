@@ -77,7 +77,7 @@ inline int threads_for_row(std::int64_t columns, int width, int most = block_thr
 /// Returns into how many parts a kernel cuts rows whose columns are summed: enough of its packs to fill a large device,
 /// of 16 rows or more, at most as many as there is room for.
 inline std::int64_t parts_for(std::int64_t rows, std::int64_t packs, std::int64_t room) {
-  constexpr std::int64_t enough_threads = 1 << 16;
+  constexpr std::int64_t enough_threads = 1 << 17;
   return std::clamp<std::int64_t>(std::min(rows / 16, enough_threads / packs), 1, room);
 }
 
@@ -143,6 +143,32 @@ template <int W> __device__ inline void load(float (&to)[W], const columns &from
     to[w] = otherwise;
 }
 
+/// The threads that share a row: a block,
+struct block_team {
+  static constexpr int kept = 2; ///< packs of a row that stay in a thread's registers
+  __device__ static unsigned thread() { return threadIdx.x; }
+  __device__ static unsigned threads() { return blockDim.x; }
+  __device__ static std::int64_t first_row() { return blockIdx.x; }
+  __device__ static std::int64_t row_step() { return gridDim.x; }
+  template <class Op, class T> __device__ static T reduce(T value) { return reduce_block<Op>(value); }
+};
+/// or a warp, which needs no barrier, for rows of at most `packs` packs for each of its threads.
+template <int packs> struct warp_team {
+  static constexpr int kept = packs;
+  __device__ static unsigned thread() { return threadIdx.x % warp_lanes; }
+  __device__ static unsigned threads() { return warp_lanes; }
+  __device__ static std::int64_t first_row() {
+    return (blockIdx.x * std::int64_t(blockDim.x) + threadIdx.x) / warp_lanes;
+  }
+  __device__ static std::int64_t row_step() { return std::int64_t(gridDim.x) * blockDim.x / warp_lanes; }
+  template <class Op, class T> __device__ static T reduce(T value) { return reduce_warp<Op>(value); }
+};
+/// Returns the packs of a row that each thread of a warp has.
+inline std::int64_t packs_of_lane(std::int64_t columns) {
+  constexpr std::int64_t of_warp = std::int64_t(pack_columns) * warp_lanes;
+  return (columns + of_warp - 1) / of_warp;
+}
+
 /// The same W neighbouring columns of N rows.
 template <int N, int W> struct row_pack {
   static constexpr int width = W;
@@ -151,18 +177,19 @@ template <int N, int W> struct row_pack {
 
 /// Calls f(first column, an empty row_pack of W or 1) for a thread's columns of rows of `size` columns: packs of W go
 /// to the threads in turn, of which `skipped` were there before, columns that fill none one by one.
-template <int N, int W, class F> __device__ inline void each_pack(std::int64_t size, const F &f, int skipped = 0) {
+template <int N, int W, class Team = block_team, class F>
+__device__ inline void each_pack(std::int64_t size, const F &f, int skipped = 0) {
   const std::int64_t whole = size / W * W;
-  for (std::int64_t i = (threadIdx.x + std::int64_t(skipped) * blockDim.x) * W; i < whole;
-       i += std::int64_t(blockDim.x) * W)
+  for (std::int64_t i = (Team::thread() + std::int64_t(skipped) * Team::threads()) * W; i < whole;
+       i += std::int64_t(Team::threads()) * W)
     f(i, row_pack<N, W>());
-  if (whole + threadIdx.x < size)
-    f(whole + threadIdx.x, row_pack<N, 1>());
+  if (whole + Team::thread() < size)
+    f(whole + Team::thread(), row_pack<N, 1>());
 }
 
 /// A thread's columns of N rows of `size` columns each. The first packs, and the column that fills none, stay in
 /// registers; what is behind them is read again each time.
-template <int N, int W> class row_part {
+template <int N, int W, class Team = block_team> class row_part {
 public:
   __device__ row_part(const operand (&of)[N], const std::int64_t (&base)[N], const std::int64_t (&stride)[N],
                       std::int64_t size)
@@ -180,7 +207,7 @@ public:
       if constexpr (pack.width == W)
         make(i, pack);
     };
-    each_pack<N, W>(size, later, kept);
+    each_pack<N, W, Team>(size, later, kept);
     return part;
   }
 
@@ -198,11 +225,11 @@ public:
         f(i, single);
       }
     };
-    each_pack<N, W>(size, later, kept);
+    each_pack<N, W, Team>(size, later, kept);
   }
 
 private:
-  static constexpr int kept = W == 1 ? 4 : 2 / N;
+  static constexpr int kept = W == 1 ? 4 : Team::kept / N;
 
   __device__ row_part(const operand (&of)[N], const std::int64_t (&base)[N], const std::int64_t (&stride)[N],
                       std::int64_t size, std::nullptr_t)
@@ -222,11 +249,11 @@ private:
     for (int p = 0; p < kept; ++p)
       if (column_of(p) < whole)
         get(column_of(p), packs[p]);
-    if (whole + threadIdx.x < size)
-      get(whole + threadIdx.x, single);
+    if (whole + Team::thread() < size)
+      get(whole + Team::thread(), single);
   }
 
-  __device__ std::int64_t column_of(int p) const { return (threadIdx.x + std::int64_t(p) * blockDim.x) * W; }
+  __device__ std::int64_t column_of(int p) const { return (Team::thread() + std::int64_t(p) * Team::threads()) * W; }
   template <int V> __device__ void read(row_pack<N, V> &pack, std::int64_t i) const {
     for (int k = 0; k < N; ++k)
       load(pack.of[k], operand(data[k], type[k]), from[k] + i * step[k]);
@@ -239,17 +266,20 @@ private:
   row_pack<N, 1> single;
 };
 
+/// The threads of a block that joins parts: many, since each has few loads to do and waits for them.
+constexpr int join_threads = 1024;
+
 /// Returns the sum of `parts` numbers, `pitch` apart, for each of a warp's columns: the block's warps share the parts,
 /// in an order that depends on their number only. The block's first warp gets the sum; every thread takes part.
-template <class Op, class T>
-__device__ inline T join_parts(const T *of_column, bool is_column, std::int64_t parts, std::int64_t pitch, T start) {
-  constexpr int warps = block_threads / warp_lanes;
+template <class Op, class T, class P>
+__device__ inline T join_parts(const P *of_column, bool is_column, std::int64_t parts, std::int64_t pitch, T start) {
+  constexpr int warps = join_threads / warp_lanes;
   __shared__ T of_warp[warps][warp_lanes];
   const unsigned warp = threadIdx.x / warp_lanes, lane = threadIdx.x % warp_lanes;
   T value = start;
   if (is_column)
     for (std::int64_t part = warp; part < parts; part += warps)
-      value = Op::join(value, of_column[part * pitch]);
+      value = Op::join(value, static_cast<T>(of_column[part * pitch]));
   of_warp[warp][lane] = value;
   __syncthreads();
   if (warp == 0)

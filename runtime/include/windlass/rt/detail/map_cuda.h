@@ -92,9 +92,9 @@ template <class F, int N> bool has_packs(const loop_nest<N> &nest, int width) {
 
 /// Runs `f` over a simplified nest.
 template <class F, int N> status map_on_device(const stream &s, const F &f, const loop_nest<N> &nest) {
-  // Four elements at once, but no more than the 16 bytes of one access.
+  // The 16 bytes of one access of the widest operand, but no more than eight elements, which are kept in registers.
   constexpr std::int64_t bytes = std::max(widest(typename F::outputs()), widest(typename F::inputs()));
-  constexpr int width = bytes > 4 ? 2 : 4;
+  constexpr int width = static_cast<int>(bytes > 1 ? 16 / bytes : 8);
   const std::int64_t count = nest.elements();
   if (count == 0)
     return {};
