@@ -77,6 +77,8 @@ TEST(DeviceGraph, RunsAgainWhatWasRecorded) {
     EXPECT_STATUS_OK(map(*b, doubled_and_one(), {x}, {x}));
     doubled_and_one::apply(expected, expected);
   }
+  EXPECT_STATUS_OK(b->record(back));
+  EXPECT_STATUS_OK(a->wait(back)); // for the last command of b
   EXPECT_STATUS_OK(go_round(*a, *b, forth, back, x));
   once();
   EXPECT_STATUS_OK(a->synchronize());
