@@ -85,7 +85,13 @@ class DoctorTest(common.Case):
 
     def test_gpus(self):
         found = self.examine(env=self.driver(0))[1]
-        self.assertEqual(found['GPUs']['found'], 'First, 80 GiB; Second, 80 GiB')
+        self.assertEqual((found['GPUs']['state'], found['GPUs']['found'], found['GPUs']['loss']), ('present', 'First, 80 GiB; Second, 80 GiB', ''))
+
+    def test_cudnn(self):
+        source = self.folder / 'cudnn.cpp'
+        source.write_text('extern "C" unsigned long cudnnGetVersion() { return 91900; }')
+        subprocess.run(['c++', '-shared', '-fPIC', source, '-o', self.folder / 'libcudnn.so.9'], check=True)
+        self.assertEqual(self.examine(env={'LD_LIBRARY_PATH': str(self.folder)})[1]['cuDNN']['found'], '9.19.0')
 
     def test_a_driver_that_does_not_answer(self):
         found = self.examine(env=self.driver(100))[1]

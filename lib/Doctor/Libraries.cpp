@@ -76,8 +76,8 @@ Finding describeGpus() {
                      llvm::formatv(", {0:f0} GiB", double(bytes) / double(1 << 30)).str();
   }
   if (!finding.found.empty()) {
-    finding.state = State::limited;
-    finding.loss = "this version emits programs for CPUs only";
+    finding.state = State::present;
+    finding.loss.clear();
   }
   return finding;
 }
@@ -90,6 +90,19 @@ Finding describeCuda() {
   auto [before, release] = llvm::StringRef(text).split("release ");
   return {"CUDA", State::present, path + (release.empty() ? "" : ", " + release.split(',').first.str()), "",
           std::nullopt};
+}
+
+/// Emitted programs open the library by this name too, or where CMake found its headers.
+Finding describeCudnn() {
+  Library library("libcudnn.so.9");
+  auto *get = library.isOpen() ? library.find<size_t()>("cudnnGetVersion") : nullptr;
+  if (!get)
+    return {"cuDNN", State::missing, "",
+            "attention on GPUs is several times slower, unless CMake finds the Python package nvidia-cudnn-cu13",
+            std::nullopt};
+  size_t version = get();
+  return {"cuDNN", State::present,
+          llvm::formatv("{0}.{1}.{2}", version / 10000, version / 100 % 100, version % 100).str(), "", std::nullopt};
 }
 
 Finding describeNccl() {
@@ -110,5 +123,6 @@ void doctor::examineLibraries(std::vector<Finding> &findings) {
   findings.push_back(describeGemm());
   findings.push_back(describeGpus());
   findings.push_back(describeCuda());
+  findings.push_back(describeCudnn());
   findings.push_back(describeNccl());
 }
