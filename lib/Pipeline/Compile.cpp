@@ -354,17 +354,24 @@ StepPrediction Compilation::predict(const PlanChoice &choice,
 
 LogicalResult Compilation::materialize() { return windlass::materialize(*module, Code::plan_mismatch); }
 
-/// Adds attentions whose workspaces are scratch, which commands use one after another. The growth of the scratch must
-/// fit besides the plan.
+/// Adds the attentions of the device's library. Their workspaces are scratch, which commands use one after another;
+/// where the growth of the scratch does not fit besides the plan, our own kernels compute the attention.
 void Compilation::addAttentions(const PlanChoice &choice, cpp::ProjectOptions &options) {
-  const AttentionChoices &measured = *choice.profile->attention;
-  int64_t room = options.scratchBytes + std::max<int64_t>(choice.getMemoryLimit() - scheduled.bytes, 0);
-  options.attention = {measured.device, measured.library, {}};
+  const AttentionChoices *measured =
+      choice.profile && choice.profile->attention ? &*choice.profile->attention : nullptr;
+  const int64_t room = std::max<int64_t>(choice.getMemoryLimit() - scheduled.bytes, 0);
+  const int64_t planned = options.scratchBytes;
   for (sched::ProgramOp program : sched::getPrograms(*scheduled.module))
-    for (const rt::attention_choice &each : chooseAttentions(program, measured, room))
-      options.attention.choices.push_back(each);
-  for (const rt::attention_choice &each : options.attention.choices)
-    options.scratchBytes = std::max(options.scratchBytes, each.workspace_bytes);
+    for (const rt::attention_choice &each : chooseAttentions(program, measured)) {
+      if (each.workspace_bytes <= planned + room) {
+        options.attentions.push_back(each);
+        options.scratchBytes = std::max(options.scratchBytes, each.workspace_bytes);
+      } else if (events.warning) {
+        events.warning("attention " + rt::name_of(each.shape) +
+                       " stays with Windlass's kernels, which are several times slower: cuDNN needs " +
+                       sizeText(each.workspace_bytes) + " of workspace, the plan leaves " + sizeText(planned + room));
+      }
+    }
 }
 
 rt::status windlass::checkPrecision(llvm::StringRef backend, llvm::StringRef precision) {
@@ -380,9 +387,10 @@ LogicalResult Compilation::emit(const PlanChoice &choice, cpp::ProjectFiles &fil
   std::string precision = plan::getPlanSettings(*module, compiled.dims, compiled.loss).precision;
   if (rt::status checked = checkPrecision(backend, precision); !checked.is_ok())
     return error(checked.kind()) << checked.message();
-  if (backend == "cuda" && choice.profile && choice.profile->products && !choice.profile->products->epilogues.empty()) {
+  const ProductChoices *products = choice.profile && choice.profile->products ? &*choice.profile->products : nullptr;
+  if (backend == "cuda") {
     for (sched::ProgramOp program : sched::getPrograms(*scheduled.module))
-      chooseEpilogues(program, *choice.profile->products);
+      chooseEpilogues(program, products);
     // Commands have moved, so it must be verified that no byte is read or written in another order.
     scheduled.isVerified = false;
   }
@@ -391,7 +399,7 @@ LogicalResult Compilation::emit(const PlanChoice &choice, cpp::ProjectFiles &fil
   cpp::ProjectOptions options;
   for (sched::ProgramOp program : sched::getPrograms(*scheduled.module))
     options.scratchBytes = std::max(options.scratchBytes, sched::getScratchBytesPerThread(program));
-  if (backend == "cuda" && choice.profile && choice.profile->attention)
+  if (backend == "cuda")
     addAttentions(choice, options);
   if (failed(convertSchedToEmitC(*scheduled.module)))
     return failure();
@@ -400,8 +408,7 @@ LogicalResult Compilation::emit(const PlanChoice &choice, cpp::ProjectFiles &fil
   options.backend = backend;
   options.ranks = getRanks();
   options.reserveBytes = cluster.reserveBytes;
-  if (choice.profile && choice.profile->products)
-    options.products = &*choice.profile->products;
+  options.products = products;
   auto made = cpp::makeProject(*scheduled.module, options);
   if (failed(made))
     return failure();

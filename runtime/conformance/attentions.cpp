@@ -56,7 +56,11 @@ struct Attentions : ::testing::Test {
   attention_shape shape = {element_type::bf16, false, true, 0.5, 2, 4, 4, 64, 64, 8, 8, {}};
   std::string device = detail::device_name();
   attention_choice choice = {shape, 400};
-  attention_choices choices = {device.c_str(), "fake 1", {&choice, 1}};
+
+  std::string choose(cuda::attentions &of, std::vector<attention_choice> choices) {
+    return of.choose(*s, {choices.data(), static_cast<std::int64_t>(choices.size())}, elsewhere.v().data,
+                     elsewhere.v().elements() * 4);
+  }
 
   cuda::attentions::opener fake(int slowness, bool fails = false) {
     return [=](std::unique_ptr<cuda::attention_library> &out) -> status {
@@ -90,7 +94,8 @@ TEST_F(Attentions, AreComputedByTheOwnKernels) {
 
 TEST_F(Attentions, ChoicesAreTakenWhereTheirWorkspaceIsPlanned) {
   cuda::attentions own(fake(0));
-  EXPECT_EQ(own.choose(choices), "attention: 1 of 1 shapes of the profile by fake 1 on " + device);
+  EXPECT_EQ(choose(own, {choice}), "attention: 1 of 1 shapes by fake 1 on " + device);
+  EXPECT_EQ(elsewhere[0], 6) << "each is tried once";
   EXPECT_EQ(computed_by(own), 6);
   EXPECT_EQ(*reinterpret_cast<float *>(scratch.get()), 6);
   EXPECT_EQ(computed_by(own, 4), 1) << "libraries load 16 bytes at once";
@@ -100,33 +105,32 @@ TEST_F(Attentions, ChoicesAreTakenWhereTheirWorkspaceIsPlanned) {
 
   choice.workspace_bytes = 399;
   cuda::attentions without(fake(0));
-  EXPECT_EQ(without.choose(choices), "attention: 0 of 1 shapes of the profile by fake 1 on " + device +
-                                         "; own kernels for bf16 2x4x64x8 causal, as it needs 400 bytes of workspace, "
-                                         "399 are planned");
+  EXPECT_EQ(choose(without, {choice}),
+            "attention: 0 of 1 shapes by fake 1 on " + device +
+                "; own kernels for bf16 2x4x64x8 causal, as it needs 400 bytes of workspace, "
+                "399 are planned");
   shape.scale = 0.5;
   EXPECT_EQ(computed_by(without), 1);
 }
 
 TEST_F(Attentions, WhatTheLibraryRefusesStaysWithTheOwnKernels) {
-  attention_choice two[] = {choice, choice};
-  two[0].shape.batch = 13;
-  two[0].shape.is_gradient = true;
-  two[0].shape.kv_heads = 2;
-  choices.choices = {two, 2};
+  attention_choice large = choice;
+  large.shape.batch = 13;
+  large.shape.is_gradient = true;
+  large.shape.kv_heads = 2;
   cuda::attentions own(fake(0));
-  EXPECT_EQ(own.choose(choices), "attention: 1 of 2 shapes of the profile by fake 1 on " + device +
-                                     "; own kernels for bf16 gradient 13x4x64x8 on 2x64x8 causal, as 13 is too many");
+  EXPECT_EQ(choose(own, {large, choice}),
+            "attention: 1 of 2 shapes by fake 1 on " + device +
+                "; own kernels for bf16 gradient 13x4x64x8 on 2x64x8 causal, as 13 is too many");
   EXPECT_EQ(computed_by(own), 6);
-}
 
-TEST_F(Attentions, ChoicesAreThoseOfOneDeviceAndLibrary) {
-  choices.library = "fake 2";
-  cuda::attentions other(fake(0));
-  EXPECT_EQ(other.choose(choices), "attention: own kernels, as the profile's choices are those of fake 2 on " + device +
-                                       ", this is fake 1 on " + device);
-  EXPECT_EQ(computed_by(other), 1);
+  cuda::attentions failing(fake(0, /*fails=*/true));
+  EXPECT_EQ(choose(failing, {choice}), "attention: 0 of 1 shapes by fake 1 on " + device +
+                                           "; own kernels for bf16 2x4x64x8 causal, as seemed to be possible");
+  EXPECT_EQ(computed_by(failing), 1);
+
   cuda::attentions none([](std::unique_ptr<cuda::attention_library> &) { return bad_input("there is none"); });
-  EXPECT_EQ(none.choose(choices), "attention: own kernels, as there is none");
+  EXPECT_EQ(choose(none, {choice}), "attention: own kernels, as there is none");
   EXPECT_EQ(none.tune(), "attention: own kernels only, as there is none");
   EXPECT_EQ(computed_by(none), 1);
 }
@@ -185,6 +189,21 @@ TEST(AttentionShapes, AreThoseThatLibrariesTake) {
   EXPECT_TRUE(refuses([](attention_views &x) { x.lse.strides[1] = 65; }));
   EXPECT_TRUE(refuses([](attention_views &x) { x.k.sizes[2] = x.v.sizes[2] = 63; })) << "a query that sees no key";
   EXPECT_TRUE(refuses([](attention_views &x) { x.dout = x.q; })) << "a gradient without its results";
+}
+
+// Of GPT-2 124M at 16 x 1024, cuDNN 9.19 wants the first for the gradient: 2 bytes for each pair of each head.
+TEST(AttentionShapes, WorkspaceIsWhatTheLibraryNeedsAtMost) {
+  attention_shape shape = {element_type::bf16, true, true, 0.125, 16, 12, 12, 1024, 1024, 64, 64, {}};
+  constexpr std::int64_t mebibyte = 1 << 20, sums = 16 * 12 * 1024 * 4;
+  EXPECT_EQ(library_workspace_bytes(shape), mebibyte + std::int64_t(16) * 12 * 1024 * 1024 * 2 + sums);
+  shape.kv_heads = 4; // gradients of keys and values of each head
+  EXPECT_EQ(library_workspace_bytes(shape),
+            mebibyte + std::int64_t(16) * 12 * 1024 * 1024 * 2 + std::int64_t(16) * 12 * 1024 * 128 * 4 + sums);
+  shape.kv_heads = 12;
+  shape.queries = shape.keys = 65; // whole tiles, but less than the gradient of queries
+  EXPECT_EQ(library_workspace_bytes(shape), mebibyte + 16 * 12 * (128 * 128 * 2 + 65 * 4));
+  shape.is_gradient = false;
+  EXPECT_EQ(library_workspace_bytes(shape), mebibyte);
 }
 
 } // namespace

@@ -41,6 +41,19 @@ std::string name_of(const attention_shape &of) {
   return name + (of.is_causal ? " causal" : "");
 }
 
+std::int64_t library_workspace_bytes(const attention_shape &of) {
+  // What its kernels want besides what its frontend counts: nothing for the shapes that were seen.
+  constexpr std::int64_t kernels_bytes = std::int64_t(1) << 20;
+  if (!of.is_gradient)
+    return kernels_bytes;
+  const auto whole_tiles = [](std::int64_t n, std::int64_t tile) { return (n + tile - 1) / tile * tile; };
+  const std::int64_t heads = of.batch * of.heads;
+  const std::int64_t pairs = heads * whole_tiles(of.queries, 64) * whole_tiles(of.keys, 128) * 2;
+  const std::int64_t query_sums = heads * of.queries * of.depth * 4;
+  const std::int64_t key_sums = of.heads == of.kv_heads ? 0 : heads * of.keys * (of.depth + of.value_depth) * 4;
+  return kernels_bytes + std::max(pairs, query_sums) + key_sums + heads * of.queries * 4;
+}
+
 bool describe_attention(const attention_views &views, double scale, bool is_causal, attention_shape &out) {
   const view &q = views.q, &k = views.k, &v = views.v;
   if (q.rank != 4 || k.rank != 4 || v.rank != 4 || views.mask.rank != 0 || !views.lse.is_contiguous() ||

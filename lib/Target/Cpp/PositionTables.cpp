@@ -373,7 +373,7 @@ Expr<rt::span<rt::action>> PositionTables::evaluationTable() {
 
 Expr<rt::product_choices> PositionTables::products() {
   const ProductChoices *products = options.products;
-  if (!products || (products->choices.empty() && products->epilogues.empty()))
+  if (!products || products->choices.empty())
     return named<rt::product_choices>("{}");
   Rows<rt::product_choice> rows;
   for (const auto &[product, choice] : products->choices) {
@@ -390,11 +390,9 @@ Expr<rt::product_choices> PositionTables::products() {
   return all.build();
 }
 
-Expr<rt::attention_choices> PositionTables::attentions() {
-  if (options.attention.choices.empty())
-    return named<rt::attention_choices>("{}");
+Expr<rt::span<rt::attention_choice>> PositionTables::attentions() {
   Rows<rt::attention_choice> rows;
-  for (const rt::attention_choice &choice : options.attention.choices) {
+  for (const rt::attention_choice &choice : options.attentions) {
     const rt::attention_shape &its = choice.shape;
     Record<rt::attention_shape> shape;
     WINDLASS_SET(shape, type,
@@ -416,11 +414,7 @@ Expr<rt::attention_choices> PositionTables::attentions() {
     WINDLASS_SET(row, workspace_bytes, int64(choice.workspace_bytes));
     rows.push_back(row.build());
   }
-  Record<rt::attention_choices> all;
-  WINDLASS_SET(all, device, literal(options.attention.device));
-  WINDLASS_SET(all, library, literal(options.attention.library));
-  WINDLASS_SET(all, choices, arrays.table<rt::attention_choice>(nameOf("attentions"), rows));
-  return all.build();
+  return arrays.table<rt::attention_choice>(nameOf("attentions"), rows);
 }
 
 FailureOr<Expr<rt::program>> PositionTables::writeProgram() {

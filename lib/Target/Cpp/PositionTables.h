@@ -69,7 +69,7 @@ private:
   Expr<rt::span<rt::action>> actionTable();
   Expr<rt::span<rt::action>> evaluationTable();
   Expr<rt::product_choices> products();
-  Expr<rt::attention_choices> attentions();
+  Expr<rt::span<rt::attention_choice>> attentions();
   /// Returns the function of a role and chunk; null where the program has none.
   template <class F> Expr<F *> function(sched::StepRole role, int64_t chunk) {
     return named<F *>(functionName(role, chunk));

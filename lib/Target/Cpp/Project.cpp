@@ -82,7 +82,7 @@ set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
 set(WINDLASS_BACKEND @backend@ CACHE STRING "cpu, cuda or null")
 option(WINDLASS_CUDA_EMULATED "Compile the kernels of cuda for this processor, to test them where no device is" OFF)
-# Its headers take long to compile, and most programs do not call it.
+# Its headers take long to compile, and only programs with attention call it.
 set(WINDLASS_CUDNN @cudnn@ CACHE STRING "Attention by cuDNN too: ON, OFF, or AUTO for where its headers and its frontend's are")
 set(is_cuda FALSE)
 if(WINDLASS_BACKEND STREQUAL "cuda" AND NOT WINDLASS_CUDA_EMULATED)
@@ -116,7 +116,7 @@ std::string cpp::cmakeText(llvm::StringRef target, llvm::StringRef hostSources, 
   auto [before, after] = llvm::StringRef(kCMake).split("@backend@");
   // The same sources serve all back ends: nvcc compiles what has kernels for a device.
   auto [middle, end] = after.split("@cudnn@");
-  return (before + backend + middle + (usesAttentionLibrary ? "AUTO" : "OFF") + end +
+  return (before + backend + middle + (usesAttentionLibrary ? "ON" : "OFF") + end +
           "if(is_cuda)\n  set_source_files_properties(" + kernelSource +
           " PROPERTIES LANGUAGE CUDA)\nendif()\nadd_executable(" + target + " " + hostSources + " " + kernelSource +
           ")\ntarget_link_libraries(" + target + " PRIVATE windlass_runtime)\ntarget_compile_options(" + target +
@@ -128,8 +128,9 @@ static constexpr char kReadme[] = R"(# A training program
 
 Emitted by Windlass from an ONNX training graph and a plan (`plan.json`). It needs CMake and a C++17 compiler, and MPI to
 run as several processes. With `-DWINDLASS_BACKEND=cuda` it needs nvcc and cuBLASLt, and runs on NVIDIA's GPUs.
-Where a profile chose cuDNN for attention, it is used if CMake finds `cudnn.h` and `cudnn_frontend.h` (package
-nvidia-cudnn-frontend; `-DCMAKE_PREFIX_PATH=FOLDER` names the folder above `include`), and the program finds the library.
+cuDNN computes attention of 16 bits: CMake looks for `cudnn.h` and `cudnn_frontend.h` in the toolkit, the system and the
+Python packages nvidia-cudnn-cu13 and nvidia-cudnn-frontend (`-DCMAKE_PREFIX_PATH=FOLDER` names another folder above
+`include`). `-DWINDLASS_CUDNN=OFF` does without it, several times slower.
 With `-DCMAKE_BUILD_TYPE=Quick` it is compiled in a third of the time; its element-wise functions run slower.
 
     cmake -S . -B build && cmake --build build
@@ -198,7 +199,7 @@ FailureOr<ProjectFiles> cpp::makeProject(ModuleOp module, const ProjectOptions &
   files["src/step.h"] = stepHeader(module);
   files["src/main.cpp"] = kMain;
   files["CMakeLists.txt"] = cmakeText("train", "src/main.cpp src/tables.cpp", stepSources(module), options.backend,
-                                      !options.attention.choices.empty());
+                                      !options.attentions.empty());
   files["README.md"] = kReadme;
   files["plan.json"] = options.planJson;
   files["operators.json"] = writeOperatorNames(module);

@@ -3,6 +3,9 @@
 #include "stream.h"
 #include "turns.h"
 
+#include <algorithm>
+#include <array>
+#include <iterator>
 #include <utility>
 
 namespace windlass::rt {
@@ -20,6 +23,19 @@ bool is_aligned(const attention_memory &memory) {
   return all % 16 == 0;
 }
 
+/// Returns the bytes from the first element of an operand to its last, of the operand with most.
+std::int64_t largest_operand_bytes(const attention_shape &shape) {
+  std::int64_t largest = shape.batch * shape.heads * shape.queries * size_of(element_type::f32);
+  for (int operand = 0; operand < attention_shape::operands; ++operand) {
+    const std::array<std::int64_t, 4> sizes = sizes_of(shape, operand);
+    std::int64_t last = sizes[3] - 1;
+    for (int d = 0; d < 3; ++d)
+      last += (sizes[static_cast<std::size_t>(d)] - 1) * shape.strides[operand][d];
+    largest = std::max(largest, (last + 1) * size_of(shape.type));
+  }
+  return largest;
+}
+
 } // namespace
 
 attentions::~attentions() {
@@ -27,31 +43,37 @@ attentions::~attentions() {
     detail::free_memory(memory_kind::device, workspace_);
 }
 
-std::string attentions::choose(const attention_choices &choices) {
-  const std::string own = "attention: own kernels";
+std::string attentions::choose(stream &s, span<attention_choice> choices, std::byte *memory, std::int64_t bytes) {
   if (const status opened = open_(library_); !opened.is_ok())
-    return own + ", as " + opened.message();
-  const std::string here = library() + " on " + detail::device_name();
-  const std::string there = std::string(choices.library) + " on " + choices.device;
-  if (here != there)
-    return own + ", as the profile's choices are those of " + there + ", this is " + here;
+    return "attention: own kernels, as " + opened.message();
   std::string refused;
   std::int64_t taken = 0;
-  for (const attention_choice &choice : choices.choices) {
+  for (const attention_choice &choice : choices) {
     entry made = {choice.shape, nullptr, {}};
-    status result = library_->prepare(choice.shape, made.by);
-    if (result.is_ok() && made.by->workspace_bytes() > choice.workspace_bytes)
-      result = bad_input("it needs " + std::to_string(made.by->workspace_bytes()) + " bytes of workspace, " +
-                         std::to_string(choice.workspace_bytes) + " are planned");
-    if (result.is_ok()) {
+    if (const status prepared = prepare(s, choice, memory, bytes, made); prepared.is_ok()) {
       entries_.push_back(std::move(made));
       ++taken;
     } else {
-      refused += "; own kernels for " + name_of(choice.shape) + ", as " + result.message();
+      refused += "; own kernels for " + name_of(choice.shape) + ", as " + prepared.message();
     }
   }
-  return "attention: " + std::to_string(taken) + " of " + std::to_string(choices.choices.size) +
-         " shapes of the profile by " + here + refused;
+  return "attention: " + std::to_string(taken) + " of " + std::to_string(choices.size) + " shapes by " + library() +
+         " on " + detail::device_name() + refused;
+}
+
+status attentions::prepare(stream &s, const attention_choice &choice, std::byte *memory, std::int64_t bytes,
+                           entry &made) {
+  WINDLASS_TRY(library_->prepare(choice.shape, made.by));
+  if (const std::int64_t needed = made.by->workspace_bytes(); needed > choice.workspace_bytes)
+    return bad_input("it needs " + std::to_string(needed) + " bytes of workspace, " +
+                     std::to_string(choice.workspace_bytes) + " are planned");
+  if (largest_operand_bytes(choice.shape) > bytes)
+    return internal_error("there is no room to try it");
+  attention_memory all;
+  std::fill(std::begin(all.operands), std::end(all.operands), memory);
+  all.lse = memory;
+  WINDLASS_TRY(made.by->run(all, s.scratch()));
+  return s.synchronize();
 }
 
 std::string attentions::tune() {
@@ -113,8 +135,9 @@ std::optional<detail::tuned_attention> attentions::take_tuned() { return std::ex
 
 } // namespace cuda
 
-std::string detail::choose_attentions(stream &s, const attention_choices &choices) {
-  return cuda::device_stream_of(s).attentions().choose(choices);
+std::string detail::choose_attentions(stream &s, span<attention_choice> choices, std::byte *memory,
+                                      std::int64_t bytes) {
+  return cuda::device_stream_of(s).attentions().choose(s, choices, memory, bytes);
 }
 
 std::string detail::tune_attentions(stream &s) { return cuda::device_stream_of(s).attentions().tune(); }

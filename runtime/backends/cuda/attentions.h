@@ -12,8 +12,8 @@
 
 namespace windlass::rt::cuda {
 
-/// Runs attentions of one stream: by our own kernels, unless a profile or its own measurement says that the library is
-/// faster. Used by one thread.
+/// Runs attentions of one stream: those that were chosen, or that its own measurement found faster so, by the library,
+/// others by our own kernels. Used by one thread.
 class attentions {
 public:
   using opener = std::function<status(std::unique_ptr<attention_library> &)>;
@@ -23,9 +23,10 @@ public:
   attentions &operator=(const attentions &) = delete;
   ~attentions();
 
-  /// Prepares the chosen attentions. Those that the library on this machine refuses, or needs more workspace for than
+  /// Prepares the chosen attentions and runs each once, with all operands at the beginning of `bytes` bytes of
+  /// memory, whose contents are lost. Those that the library on this machine refuses, or needs more workspace for than
   /// was planned, stay with our own kernels. Returns a text that says what came of it.
-  std::string choose(const attention_choices &choices);
+  std::string choose(stream &s, span<attention_choice> choices, std::byte *memory, std::int64_t bytes);
   std::string tune();
   /// Computes an attention; `own` computes the same by our own kernels. The workspace is the stream's scratch.
   status run(stream &s, const attention_shape &shape, const attention_memory &memory,
@@ -41,6 +42,7 @@ private:
     std::unique_ptr<prepared_attention> by; ///< null: our own kernels
     std::optional<detail::tuned_attention> times;
   };
+  status prepare(stream &s, const attention_choice &choice, std::byte *memory, std::int64_t bytes, entry &made);
   entry *find(const attention_shape &shape);
   status tune(stream &s, const attention_memory &memory, const std::function<status()> &own, entry &of);
   status reserve(std::int64_t bytes);

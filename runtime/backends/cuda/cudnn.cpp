@@ -147,9 +147,13 @@ public:
 
   status open(const stream &s) {
     // Once for the process, whose ranks may be threads.
-    static void *const file = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    static void *const file = open_file(name, WINDLASS_CUDNN_FOLDER);
     if (file == nullptr)
       return bad_input(std::string(name) + " cannot be opened; install cuDNN or name its folder in LD_LIBRARY_PATH");
+    // The frontend clears workspaces by this library, which it opens by its name.
+    static void *const runtime = open_file(runtime_name, WINDLASS_CUDART_FOLDER);
+    if (runtime == nullptr)
+      return bad_input(std::string(runtime_name) + " cannot be opened; name its folder in LD_LIBRARY_PATH");
     static const bool is_set = (fe::cudnn_dlhandle = file) != nullptr;
     static_cast<void>(is_set);
     int device = 0, major = 0, minor = 0;
@@ -176,6 +180,13 @@ public:
 private:
   static constexpr const char *name = "libcudnn.so.9";
   static_assert(CUDNN_MAJOR == 9, "the name of the library has its major version");
+  static constexpr const char *runtime_name = CUDART_VERSION >= 13000 ? "libcudart.so.13" : "libcudart.so.12";
+
+  /// Opens a library where the loader finds it, or else in the folder where it was when this was compiled.
+  static void *open_file(const std::string &file, const std::string &folder) {
+    void *found = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
+    return found != nullptr ? found : dlopen((folder + "/" + file).c_str(), RTLD_NOW | RTLD_LOCAL);
+  }
 
   static status check_handle(cudnnStatus_t result) {
     if (result == CUDNN_STATUS_SUCCESS)

@@ -97,7 +97,7 @@ status fused_call::run(stream &s, products &by) const {
 
 status epilogues::run(stream &s, const fused_product &of, const std::function<status()> &apart) {
   fused_call fused;
-  if (!uses_ || !as_one_call(s, of, fused))
+  if (!as_one_call(s, of, fused))
     return apart();
   auto [found, is_new] = entries_.try_emplace(products::shape_of(fused.call));
   entry &known = found->second;

@@ -24,15 +24,13 @@ struct fused_call {
 /// Makes the call; false where it is no single call, or the vector's layout is not one that libraries take.
 bool as_one_call(const stream &s, const detail::fused_product &of, fused_call &out);
 
-/// Runs fused products of one stream: as two kernels, unless a profile or its own measurement says that the library
-/// takes less time for both. Used by one thread.
+/// Runs fused products of one stream: by the library where it can compute them, unless its own measurement says that
+/// two kernels take less time. Used by one thread.
 class epilogues {
 public:
   explicit epilogues(products &by) : by_(by) {}
-  /// Uses the library from now on wherever it can compute the product.
-  void use() { uses_ = true; }
   /// Uses the faster way from now on.
-  void tune() { uses_ = tunes_ = true; }
+  void tune() { tunes_ = true; }
   status run(stream &s, const detail::fused_product &of, const std::function<status()> &apart);
 
   /// Returns the number of shapes that the library computes.
@@ -49,7 +47,7 @@ private:
 
   products &by_;
   std::map<products::shape, entry> entries_;
-  bool uses_ = false, tunes_ = false;
+  bool tunes_ = false;
   std::optional<detail::tuned_epilogue> last_;
 };
 

@@ -158,7 +158,6 @@ std::string detail::choose_products(stream &s, const product_choices &choices) {
   if (here != there)
     return "products: the profile's algorithms are those of " + there + ", this is " + here + ", which chooses itself";
   own.choose(choices.choices);
-  cuda::device_stream_of(s).epilogues().use();
   return "products: " + std::to_string(choices.choices.size) + " algorithms of the profile, of " + here;
 }
 

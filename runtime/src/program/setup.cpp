@@ -136,6 +136,11 @@ status trainer::set_up() {
   // Errors are not agreed on here: the set-up inside makes communicators together, so an error on one rank leaves the
   // others waiting.
   WINDLASS_TRY(context_.create(j_, world_, threads_));
+  if constexpr (detail::backend_has_device)
+    if (p_.attentions.size > 0) { // before anything lies in the arena
+      arena &memory = context_.get_arena(0);
+      say(detail::choose_attentions(context_.compute(), p_.attentions, memory.at(0), memory.size()));
+    }
   WINDLASS_TRY(together(graphs_.open(context_, p_, o_.graphs, o_.profile, world_)));
   messages_.open(its_, context_);
   for (local_input &each : inputs_) {
@@ -161,8 +166,6 @@ status trainer::set_up() {
   if constexpr (detail::backend_has_device) {
     if (p_.products.device != nullptr)
       say(detail::choose_products(context_.compute(), p_.products));
-    if (p_.attentions.choices.size > 0)
-      say(detail::choose_attentions(context_.compute(), p_.attentions));
   }
   for (const chunk_entry &chunk : p_.chunks)
     if (chunk.init)

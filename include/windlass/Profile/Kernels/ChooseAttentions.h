@@ -11,11 +11,10 @@
 
 namespace windlass {
 
-/// Returns the attentions of a program at L5 that the library was measured to compute faster than the own kernels, each
-/// shape once, in the order of the commands. An attention that needs more than `mostWorkspaceBytes` stays with the own
-/// kernels.
-std::vector<rt::attention_choice> chooseAttentions(sched::ProgramOp program, const AttentionChoices &measured,
-                                                   int64_t mostWorkspaceBytes);
+/// Returns the attentions of a program at L5 that the device's library computes: all that it takes, but for those that
+/// `measured` (may be null) says our own kernels compute faster; each shape once, in the order of the commands. Their
+/// workspace is the measured one or, where nothing was measured, what `library_workspace_bytes` says.
+std::vector<rt::attention_choice> chooseAttentions(sched::ProgramOp program, const AttentionChoices *measured);
 
 } // namespace windlass
 

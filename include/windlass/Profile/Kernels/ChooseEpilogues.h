@@ -7,9 +7,9 @@
 
 namespace windlass {
 
-/// Fuses those commands of a program at L5 that the library was measured to compute together faster than two kernels
-/// do, both in the first micro-batch of a step and in later ones.
-void chooseEpilogues(sched::ProgramOp program, const ProductChoices &measured);
+/// Fuses those commands of a program at L5 that the library computes together: all that it takes, but for those that
+/// `measured` (may be null) says two kernels compute faster, in the first micro-batch of a step or in later ones.
+void chooseEpilogues(sched::ProgramOp program, const ProductChoices *measured);
 
 } // namespace windlass
 

@@ -28,10 +28,7 @@ struct ProjectOptions {
   /// How products are computed fastest; null where nobody has measured it.
   const ProductChoices *products = nullptr;
   /// Attentions that the device's library computes.
-  struct {
-    std::string device, library;
-    std::vector<rt::attention_choice> choices;
-  } attention;
+  std::vector<rt::attention_choice> attentions;
 };
 
 /// Makes all text files of the project for a module of level L6 (`convertSchedToEmitC` has run): step program, tables,

@@ -49,7 +49,6 @@ WINDLASS_MEMBERS(product_choices, device, library, choices);
 WINDLASS_MEMBERS(attention_shape, type, is_gradient, is_causal, scale, batch, heads, kv_heads, queries, keys, depth,
                  value_depth, strides);
 WINDLASS_MEMBERS(attention_choice, shape, workspace_bytes);
-WINDLASS_MEMBERS(attention_choices, device, library, choices);
 WINDLASS_MEMBERS(program, arenas, scratch_bytes, streams, events, communicators, peers, parameters, states, gradients,
                  inputs, messages, scalars, loss, grad_norm, evaluated, chunks, actions, evaluation, products,
                  attentions);

@@ -36,15 +36,16 @@ struct attention_views {
 /// query, and with all rows at multiples of 16 bytes. Reads types, sizes and strides only.
 bool describe_attention(const attention_views &views, double scale, bool is_causal, attention_shape &out);
 
-/// An attention that the device's library computed faster than our own kernels.
+/// Returns the bytes of workspace that cuDNN's deterministic graphs need at most: for a gradient the products of each
+/// query with each key in 16 bits, in whole tiles, or the gradient of queries in f32; the gradients of keys and values
+/// of each head, where heads share them; and one sum for each query. Source: cuDNN's frontend 1.32,
+/// scaled_dot_product_flash_attention.h.
+std::int64_t library_workspace_bytes(const attention_shape &shape);
+
+/// An attention that the device's library computes.
 struct attention_choice {
   attention_shape shape;
-  std::int64_t workspace_bytes; ///< bytes that the library needed, a part of the program's scratch
-};
-/// The attentions that a profile found faster by the library; they hold for that device with that library.
-struct attention_choices {
-  const char *device, *library; ///< null where there are no choices
-  span<attention_choice> choices;
+  std::int64_t workspace_bytes; ///< bytes planned for the library, a part of the program's scratch
 };
 
 } // namespace windlass::rt

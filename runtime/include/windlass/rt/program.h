@@ -261,7 +261,7 @@ struct program {
   span<action> actions;    ///< the actions of one step
   span<action> evaluation; ///< those that compute the loss of a micro-batch: evaluate, send and receive, in slot 0
   product_choices products;
-  attention_choices attentions;
+  span<attention_choice> attentions;
 };
 
 /// A position: ranks `first_rank` to `first_rank + ranks - 1` of the job, which are the members of its mesh in

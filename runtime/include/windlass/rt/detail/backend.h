@@ -79,9 +79,9 @@ struct tuned_epilogue {
 /// Takes the times of the last fused product since the last call; false where there was none that the library can
 /// compute.
 bool take_tuned_epilogue(stream &s, tuned_epilogue &out);
-/// Prepares what the library of attentions needs for the chosen ones, where the choices are for this device and its
-/// library; our own kernels compute all others. Returns a text that says what came of it.
-std::string choose_attentions(stream &s, const attention_choices &choices);
+/// Prepares what the library of attentions needs for the chosen ones, and tries each once on `bytes` bytes of
+/// memory, which it overwrites; our own kernels compute all others. Returns a text that says what came of it.
+std::string choose_attentions(stream &s, span<attention_choice> choices, std::byte *memory, std::int64_t bytes);
 /// Makes `s` try both ways for the first attention of each later shape, and keep the faster one. Returns a text that
 /// says whether there is a library.
 std::string tune_attentions(stream &s);
