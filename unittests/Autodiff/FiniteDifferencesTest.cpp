@@ -145,6 +145,12 @@ std::vector<Case> getCases() {
                    {1, 3, 4},
                    "%r = train.convolution %x, %w strides [1] dilations [1] pads [0, 0] : "
                    "(tensor<1x2x5xf64>, tensor<3x2x2xf64>) -> tensor<1x3x4xf64>\n"});
+  // Windows that leave a row of the result out, as a transposed convolution with output padding does.
+  cases.push_back({"train.convolution_data_grad",
+                   {{"x", {2, 4, 2, 3}}, {"w", {4, 1, 2, 2}}},
+                   {2, 2, 5, 3},
+                   "%r = train.convolution_data_grad %x, %w sizes [2, 2, 5, 3] strides [2, 1] dilations [1, 2] "
+                   "pads [0, 1, 0, 1] : (tensor<2x4x2x3xf64>, tensor<4x1x2x2xf64>) -> tensor<2x2x5x3xf64>\n"});
   cases.push_back({"train.max_pool",
                    {{"x", {2, 2, 4, 3}}},
                    {2, 2, 2, 3},
@@ -195,6 +201,16 @@ std::vector<Case> getCases() {
                    {2, 3},
                    "%r = train.gather_elements %x, %ids axis 1 : tensor<2x4xf64>, tensor<2x3xi64> -> "
                    "tensor<2x3xf64>\n"});
+  cases.push_back({"train.scatter_add",
+                   {{"x", {2, 2, 3, 2}}},
+                   {2, 5, 2},
+                   "%r = train.scatter_add %ids, %x axis 1 size 5 : tensor<2x3xi64>, tensor<2x2x3x2xf64> -> "
+                   "tensor<2x5x2xf64>\n"});
+  cases.push_back({"train.scatter_elements_add",
+                   {{"x", {2, 3}}},
+                   {2, 4},
+                   "%r = train.scatter_elements_add %ids, %x axis 1 size 4 : tensor<2x3xi64>, tensor<2x3xf64> -> "
+                   "tensor<2x4xf64>\n"});
   for (const char *transposed : {"", " transposed"})
     cases.push_back({"train.rotary",
                      {{"x", {3, 2, 2}}},

@@ -9,6 +9,7 @@ using namespace windlass;
 
 void Legalizer::registerConvolutions() {
   handle("Conv", &Legalizer::legalizeConv);
+  handle("ConvTranspose", &Legalizer::legalizeConvTranspose);
   handle("MaxPool", &Legalizer::legalizePool);
   handle("AveragePool", &Legalizer::legalizePool);
   handle("GlobalAveragePool", &Legalizer::legalizeGlobalAveragePool);
@@ -22,9 +23,8 @@ std::pair<int64_t, int64_t> Legalizer::padToSame(int64_t size, int64_t window, i
   return isUpper ? std::pair(pads / 2, pads - pads / 2) : std::pair(pads - pads / 2, pads / 2);
 }
 
-FailureOr<Legalizer::WindowLists> Legalizer::readWindows(NodeContext &node, const Entry &image,
-                                                         llvm::ArrayRef<int64_t> window, bool pools) {
-  size_t spatial = image.getRank() - 2;
+FailureOr<Legalizer::WindowLists> Legalizer::readLists(NodeContext &node, llvm::ArrayRef<int64_t> window) {
+  size_t spatial = node.inputs[0].getRank() - 2;
   WindowLists lists{Shape(window), Shape(spatial, 1), Shape(spatial, 1), Shape(2 * spatial, 0), {}};
   for (auto [name, list] :
        {std::pair("strides", &lists.strides), {"dilations", &lists.dilations}, {"pads", &lists.pads}})
@@ -36,6 +36,17 @@ FailureOr<Legalizer::WindowLists> Legalizer::readWindows(NodeContext &node, cons
       return invalid(node, "has an auto_pad that is none of NOTSET, VALID, SAME_UPPER and SAME_LOWER");
     lists.pads.assign(2 * spatial, 0);
   }
+  return lists;
+}
+
+FailureOr<Legalizer::WindowLists> Legalizer::readWindows(NodeContext &node, const Entry &image,
+                                                         llvm::ArrayRef<int64_t> window, bool pools) {
+  FailureOr<WindowLists> given = readLists(node, window);
+  if (failed(given))
+    return failure();
+  WindowLists &lists = *given;
+  llvm::StringRef padding = node.getString("auto_pad", "NOTSET");
+  size_t spatial = image.getRank() - 2;
   auto isInRange = [](int64_t value) { return value >= 1 && value < train::Windows::kBound; };
   if (padding.starts_with("SAME") && lists.strides.size() == spatial && lists.dilations.size() == spatial &&
       lists.window.size() == spatial)
@@ -98,6 +109,22 @@ Entry Legalizer::convolvePatches(const Entry &image, const Entry &kernel) {
   return result.isTensor() ? eval.transpose(result, back) : result;
 }
 
+LogicalResult Legalizer::checkBias(NodeContext &node, int64_t channels) {
+  if (node.has(2) &&
+      (!node.inputs[2].isTensor() || node.inputs[2].getRank() != 1 || node.inputs[2].getShape()[0] != channels ||
+       node.inputs[2].getElementType() != node.inputs[0].getElementType()))
+    return invalid(node, "has a bias that does not fit its kernels");
+  return success();
+}
+
+Entry Legalizer::addBias(NodeContext &node, const Entry &result) {
+  if (!result.isTensor() || !node.has(2))
+    return result;
+  Shape spread(result.getRank() - 1, 1);
+  spread[0] = result.getShape()[1];
+  return eval.binary(BinaryKind::add, result, eval.reshape(node.inputs[2], spread));
+}
+
 LogicalResult Legalizer::legalizeConv(NodeContext &node) {
   if (failed(expectTensors(node, 2)))
     return failure();
@@ -117,12 +144,8 @@ LogicalResult Legalizer::legalizeConv(NodeContext &node) {
   if (x.getRank() > 5)
     return unsupported("has more than three spatial dims");
   FailureOr<WindowLists> lists = readWindows(node, x, window, /*pools=*/false);
-  if (failed(lists))
+  if (failed(lists) || failed(checkBias(node, outs)))
     return failure();
-  bool hasBias = node.has(2);
-  if (hasBias && (!node.inputs[2].isTensor() || node.inputs[2].getRank() != 1 || node.inputs[2].getShape()[0] != outs ||
-                  node.inputs[2].getElementType() != x.getElementType()))
-    return invalid(node, "has a bias that does not fit its kernels");
   Shape shape{x.getShape()[0], outs};
   llvm::append_range(shape, lists->spatial);
   if (failed(checkCount(node, shape)))
@@ -135,12 +158,7 @@ LogicalResult Legalizer::legalizeConv(NodeContext &node) {
                                                     lists->dilations, lists->pads)
                            .getResult());
   }
-  if (result.isTensor() && hasBias) {
-    Shape spread(x.getRank() - 1, 1);
-    spread[0] = outs;
-    result = eval.binary(BinaryKind::add, result, eval.reshape(node.inputs[2], spread));
-  }
-  return give(node, result);
+  return give(node, addBias(node, result));
 }
 
 LogicalResult Legalizer::extendPads(NodeContext &node, const Entry &image, WindowLists &lists, bool countsPads) {

@@ -198,6 +198,9 @@ private:
     Shape spatial;
     train::Windows getWindows() const { return {window, strides, dilations, pads}; }
   };
+  /// Returns the attributes of a node as they are, with the pads 0 where it has an `auto_pad`. Reports an error and
+  /// fails where `auto_pad` has no meaning.
+  mlir::FailureOr<WindowLists> readLists(NodeContext &node, llvm::ArrayRef<int64_t> window);
   /// Returns the lists of a node whose window `window` moves over an image [batch, channels, spatial..]. Reports an
   /// error and fails where a number is out of range or no window fits; with `pools` also where a window may have no
   /// element of the image.
@@ -213,6 +216,20 @@ private:
   static std::pair<int64_t, int64_t> padToSame(int64_t size, int64_t window, int64_t stride, int64_t dilation,
                                                bool isUpper);
   mlir::LogicalResult legalizeConv(NodeContext &node);
+  /// Fails, with an error, where operand 2, the bias, is there and is not a vector of `channels` elements.
+  mlir::LogicalResult checkBias(NodeContext &node, int64_t channels);
+  /// Returns `result`, [batch, channels, spatial..], with the node's bias added to the channels where it has one.
+  Entry addBias(NodeContext &node, const Entry &result);
+  /// The lists of the convolution of which a transposed convolution is the gradient; `spatial` has the sizes of that
+  /// convolution's input.
+  struct TransposedLists : WindowLists {
+    /// The zeros behind the gradient along each spatial dim.
+    Shape zeros;
+  };
+  /// Returns the lists of a ConvTranspose of `image`. Reports an error and fails where a number is out of range.
+  mlir::FailureOr<TransposedLists> readTransposedLists(NodeContext &node, const Entry &image,
+                                                       llvm::ArrayRef<int64_t> window);
+  mlir::LogicalResult legalizeConvTranspose(NodeContext &node);
   /// Returns the convolution of an image by kernels that tile it, as a product of patches and kernels.
   Entry convolvePatches(const Entry &image, const Entry &kernel);
   mlir::LogicalResult legalizePool(NodeContext &node);

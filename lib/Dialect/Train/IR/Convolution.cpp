@@ -159,6 +159,20 @@ OpCost ConvolutionDataGradOp::getCost() { return ::getCost(*this, typeOf(getWeig
 
 PrecisionClass ConvolutionDataGradOp::getPrecisionClass() { return PrecisionClass::Contraction; }
 
+/// Builds the gradients of the two operands, in both of which the operator is linear. With the result's gradient as an
+/// image, the first operand's gradient is a convolution of it, and the weight's gradient is that of this convolution.
+LogicalResult ConvolutionDataGradOp::buildAdjoint(OpBuilder &builder, ArrayRef<Value> resultGradients,
+                                                  ArrayRef<bool> active, SmallVectorImpl<Value> &gradients) {
+  if (active[0])
+    gradients[0] = ConvolutionOp::create(builder, getLoc(), resultGradients[0], getWeight(), getStrides(),
+                                         getDilations(), getPads());
+  if (active[1])
+    gradients[1] =
+        ConvolutionWeightGradOp::create(builder, getLoc(), getGradient(), resultGradients[0],
+                                        typeOf(getWeight()).getShape(), getStrides(), getDilations(), getPads());
+  return success();
+}
+
 OpFactors ConvolutionWeightGradOp::getFactors() {
   OpFactors factors;
   Dims dims =

@@ -249,6 +249,13 @@ OpCost ScatterAddOp::getCost() {
 
 PrecisionClass ScatterAddOp::getPrecisionClass() { return PrecisionClass::Full; }
 
+LogicalResult ScatterAddOp::buildAdjoint(OpBuilder &builder, ArrayRef<Value> resultGradients, ArrayRef<bool> active,
+                                         SmallVectorImpl<Value> &gradients) {
+  if (active[1])
+    gradients[1] = GatherOp::create(builder, getLoc(), resultGradients[0], getIndices(), getAxisAttr());
+  return success();
+}
+
 // gather_elements
 
 OpFactors GatherElementsOp::getFactors() {
@@ -294,3 +301,10 @@ OpCost ScatterElementsAddOp::getCost() {
 }
 
 PrecisionClass ScatterElementsAddOp::getPrecisionClass() { return PrecisionClass::Full; }
+
+LogicalResult ScatterElementsAddOp::buildAdjoint(OpBuilder &builder, ArrayRef<Value> resultGradients,
+                                                 ArrayRef<bool> active, SmallVectorImpl<Value> &gradients) {
+  if (active[1])
+    gradients[1] = GatherElementsOp::create(builder, getLoc(), resultGradients[0], getIndices(), getAxisAttr());
+  return success();
+}

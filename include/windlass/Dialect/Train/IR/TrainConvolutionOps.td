@@ -23,8 +23,9 @@ def ConvolutionOp : Train_InferredOp<"convolution", [Train_Differentiable]> {
   let hasVerifier = 1;
 }
 
-def ConvolutionDataGradOp : Train_InferredOp<"convolution_data_grad"> {
+def ConvolutionDataGradOp : Train_InferredOp<"convolution_data_grad", [Train_Differentiable]> {
   let summary = "gradient of a convolution's input, which has the sizes `sizes`, from that of its result";
+  let description = [{ In a forward pass it is a transposed convolution, so it has a gradient of its own. }];
   let arguments = (ins Train_FloatTensor:$gradient, Train_FloatTensor:$weight, DenseI64ArrayAttr:$sizes,
                        DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$dilations, DenseI64ArrayAttr:$pads);
   let results = (outs Train_FloatTensor:$result);

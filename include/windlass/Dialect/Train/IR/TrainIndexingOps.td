@@ -43,7 +43,7 @@ def GatherOp : Train_InferredOp<"gather", [Train_Differentiable]> {
   let hasVerifier = 1;
 }
 
-def ScatterAddOp : Train_InferredOp<"scatter_add"> {
+def ScatterAddOp : Train_InferredOp<"scatter_add", [Train_Differentiable]> {
   let summary = "the adjoint of gather: adds slices of `input` along `axis` of a zero tensor of `size` there";
   let arguments = (ins Train_IndexTensor:$indices, Train_FloatTensor:$input, I64Attr:$axis, I64Attr:$size);
   let results = (outs Train_FloatTensor:$result);
@@ -64,7 +64,7 @@ def GatherElementsOp : Train_InferredOp<"gather_elements", [Train_Differentiable
   let hasVerifier = 1;
 }
 
-def ScatterElementsAddOp : Train_InferredOp<"scatter_elements_add"> {
+def ScatterElementsAddOp : Train_InferredOp<"scatter_elements_add", [Train_Differentiable]> {
   let summary = "the adjoint of gather_elements: adds elements of `input` along `axis` of a zero tensor of `size` there";
   let arguments = (ins Train_IndexTensor:$indices, Train_FloatTensor:$input, I64Attr:$axis, I64Attr:$size);
   let results = (outs Train_FloatTensor:$result);
