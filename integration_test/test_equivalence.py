@@ -68,9 +68,21 @@ class OneLayerTest(InterpreterCase):
                 model = self.small('resnet', **change)
                 self.check(self.setup_of(model, micro_batches=2, ranks=(1, 2, 4), bucket_bytes=1024))
 
+    def check_graph(self, text, *constants, **shapes):
+        """Compares the levels of a graph in ONNX's text. Its parameters of the shapes `shapes` train, but for those named in `constants`."""
+        graph = onnx.parser.parse_graph(text)
+        random = numpy.random.default_rng(0)
+        for name, shape in shapes.items():
+            graph.initializer.append(onnx.numpy_helper.from_array(random.standard_normal(shape).astype(numpy.float32), name))
+        model = self.folder / 'composed.onnx'
+        onnx.save(onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid('', 22)], ir_version=10), model)
+        found = json.loads(self.succeed('check', model, '--json').out)['parameters']
+        self.assertEqual({row['name'] for row in found if row['trains']}, set(shapes) - set(constants))
+        self.check(equivalence.Setup(build=BUILD, input=model, work=self.folder / 'levels', micro_batches=2, ranks=(1, 2, 4), bucket_bytes=1024))
+
     def test_composed_operators(self):
         """Operators that become primitives: a group norm as PyTorch's exporters write it, activations, an Einsum, and gradients of maxima."""
-        graph = onnx.parser.parse_graph('''
+        self.check_graph('''
             g (float[4, 6, 8] x, int64[4] labels) => (float loss)
             <int64[3] groups = {0, 3, -1}, int64[3] shape = {4, 6, 8}, float[3] ones = {1, 1, 1}, float[3] zeros = {0, 0, 0}, int64[1] last = {2}>
             {
@@ -87,15 +99,43 @@ class OneLayerTest(InterpreterCase):
               sum = ReduceLogSumExp <keepdims = 0> (leaky, last)
               logits = Add (top, sum)
               loss = SoftmaxCrossEntropyLoss (logits, labels)
-            }''')
-        random = numpy.random.default_rng(0)
-        for name, shape in (('scale', (6, 1)), ('bias', (6, 1)), ('weight', (8, 8)), ('slope', (6, 1))):
-            graph.initializer.append(onnx.numpy_helper.from_array(random.standard_normal(shape).astype(numpy.float32), name))
-        model = self.folder / 'composed.onnx'
-        onnx.save(onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid('', 22)], ir_version=10), model)
-        found = json.loads(self.succeed('check', model, '--json').out)['parameters']
-        self.assertEqual({row['name'] for row in found if row['trains']}, {'scale', 'bias', 'weight', 'slope'})
-        self.check(equivalence.Setup(build=BUILD, input=model, work=self.folder / 'levels', micro_batches=2, ranks=(1, 2, 4), bucket_bytes=1024))
+            }''', scale=(6, 1), bias=(6, 1), weight=(8, 8), slope=(6, 1))
+
+    def test_segmentation(self):
+        """A network that shrinks an image and widens it again, with a loss of each pixel, classes that weigh differently, and ignored pixels."""
+        self.check_graph('''
+            g (float[4, 2, 8, 6] x, int64[4, 8, 6] labels) => (float loss)
+            <int64[2] sizes = {8, 6}, float[4] scales = {1, 1, 2, 2}, float[4] halves = {1, 1, 0.5, 0.5}>
+            {
+              small = Resize <mode = "linear"> (x, , halves)
+              deep = ConvTranspose <group = 2, strides = [2, 1], pads = [1, 1, 1, 1], output_padding = [1, 0]> (small, weight, bias)
+              bent = Tanh (deep)
+              back = DepthToSpace <blocksize = 2> (bent)
+              blocks = ConvTranspose (back, expand)
+              halved = MaxPool <kernel_shape = [2, 1], strides = [2, 1]> (blocks)
+              near = Resize <mode = "nearest"> (halved, , scales)
+              logits = Resize <mode = "cubic", axes = [2, 3]> (near, , , sizes)
+              loss = SoftmaxCrossEntropyLoss <ignore_index = 1> (logits, labels, classes)
+            }''', 'classes', weight=(2, 2, 3, 3), bias=(4,), expand=(1, 3, 1, 1), classes=(3,))
+
+    def test_indexed_operators(self):
+        """Sums along an axis, places of greatest elements, writes and sums at places of both kinds, and the likelihood of given probabilities."""
+        self.check_graph('''
+            g (float[4, 6] x, int64[4] labels) => (float loss)
+            <int64[1] last = {1}, int64[2, 1] rows = {2, -1}, int64[1, 2] both = {1, 0}, int64 four = {4}, float[2] values = {0.25, 1}>
+            {
+              sums = CumSum <reverse = 1> (x, last)
+              mixed = MatMul (sums, weight)
+              written = ScatterND (mixed, rows, update)
+              added = ScatterElements <axis = 0, reduction = "add"> (written, both, extra)
+              place = ArgMax <axis = 1> (added)
+              live = ScatterElements <axis = 1> (added, place, column)
+              classes = OneHot (labels, four, values)
+              weighed = Mul (live, classes)
+              chances = Softmax <axis = 1> (weighed)
+              logarithms = Log (chances)
+              loss = NegativeLogLikelihoodLoss (logarithms, labels)
+            }''', weight=(6, 4), update=(2, 4), extra=(1, 2), column=(4, 1))
 
     def test_llama_as_operators(self):
         model = self.small('llama', tokens=8, width=16, vocabulary=32, attention='operator', mask='trilu')

@@ -53,7 +53,27 @@ static BlockArgument traceToInput(Value value, bool &isShifted) {
   return dyn_cast<BlockArgument>(value);
 }
 
-static void describeInputs(func::FuncOp function, onnx::GraphOp graph, OpBuilder &builder) {
+namespace {
+
+/// An input of labels, each of which is below `classes`.
+struct InputLabels {
+  BlockArgument input;
+  int64_t classes;
+  /// Whether they begin behind the first token.
+  bool isShifted;
+};
+
+} // namespace
+
+/// Adds the input that the labels `value` come from, if there is one.
+static void addLabels(Value value, int64_t classes, llvm::SmallVectorImpl<InputLabels> &labels) {
+  bool isShifted = false;
+  if (BlockArgument input = traceToInput(value, isShifted))
+    labels.push_back({input, classes, isShifted});
+}
+
+static void describeInputs(func::FuncOp function, onnx::GraphOp graph, llvm::SmallVector<InputLabels> labels,
+                           OpBuilder &builder) {
   Block &block = function.getBody().front();
   unsigned count = block.getNumArguments();
   llvm::SmallVector<llvm::StringRef> feeds(count, "none");
@@ -77,17 +97,16 @@ static void describeInputs(func::FuncOp function, onnx::GraphOp graph, OpBuilder
     }
   });
   function.walk([&](train::SoftmaxCrossEntropyOp op) {
-    bool isShifted = false;
-    BlockArgument labels = traceToInput(op.getLabels(), isShifted);
-    if (!labels)
-      return;
-    unsigned index = labels.getArgNumber();
-    bound(index, cast<RankedTensorType>(op.getLogits().getType()).getShape().back());
+    addLabels(op.getLabels(), cast<RankedTensorType>(op.getLogits().getType()).getShape().back(), labels);
+  });
+  for (const InputLabels &label : labels) {
+    unsigned index = label.input.getArgNumber();
+    bound(index, label.classes);
     // Labels go with tokens of their own shape; others (classes of images) come as explicit batches.
     for (unsigned other = 0; other < count; ++other)
-      if (other != index && isToken[other] && block.getArgument(other).getType() == labels.getType())
-        feeds[index] = isShifted ? "tokens" : "next";
-  });
+      if (other != index && isToken[other] && block.getArgument(other).getType() == label.input.getType())
+        feeds[index] = label.isShifted ? "tokens" : "next";
+  }
   // Behind the model's own inputs come the keys of its dropouts.
   unsigned inputs = graph.getInputNames().size();
   // All attributes are set at once, because each change of one argument would copy the list of all.
@@ -141,11 +160,14 @@ LogicalResult windlass::convertOnnxToTrain(ModuleOp module, const WeightStore *w
   FailureOr<func::FuncOp> function = legalizer.run();
   if (failed(function))
     return failure();
+  llvm::SmallVector<InputLabels> labels;
+  for (const LossLabels &each : legalizer.getLossLabels())
+    addLabels(each.value, each.classes, labels);
   // Chains that turned out to be evaluated leave unused ops.
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(function->getBody().front())))
     if (op.use_empty() && !op.hasTrait<OpTrait::IsTerminator>() && !isa<train::ReadOp>(op))
       op.erase();
-  describeInputs(*function, graph, builder);
+  describeInputs(*function, graph, labels, builder);
   builder.setInsertionPoint(*function);
   ParameterPlanner planner(*function, legalizer.getParameters(), exported, report);
   planner.decide(weights);

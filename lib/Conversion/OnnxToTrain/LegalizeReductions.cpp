@@ -145,12 +145,31 @@ LogicalResult Legalizer::legalizeCumSum(NodeContext &node) {
   FailureOr<int64_t> axis = normalizeAxis(node, (*list)[0], x.getRank());
   if (failed(axis))
     return failure();
+  bool isExclusive = node.getInt("exclusive", 0) != 0, isReverse = node.getInt("reverse", 0) != 0;
   if (!x.known)
-    return setShapeOnly(node, 0, x.getShape(), x.getElementType(), "is computed on values that depend on an input");
+    return give(node, inFullPrecision([&] { return cumulate(x, *axis, isExclusive, isReverse); }));
   if (!eval.mayEvaluate(x.known->getSize()))
     return unsupported("is too large to be evaluated");
-  return give(node,
-              Entry::of(knownCumSum(x.known, *axis, node.getInt("exclusive", 0) != 0, node.getInt("reverse", 0) != 0)));
+  return give(node, Entry::of(knownCumSum(x.known, *axis, isExclusive, isReverse)));
+}
+
+Entry Legalizer::cumulate(const Entry &x, int64_t axis, bool isExclusive, bool isReverse) {
+  int64_t size = x.getShape()[axis];
+  // Moves elements along the axis away from its end where sums begin; zeros come in there.
+  auto shift = [&](const Entry &of, int64_t by) {
+    Shape starts(of.getRank(), 0), sizes(of.getShape()), low(of.getRank(), 0), high(of.getRank(), 0);
+    starts[axis] = isReverse ? by : 0;
+    sizes[axis] = size - by;
+    (isReverse ? high : low)[axis] = by;
+    return eval.pad(eval.slice(of, starts, sizes, Shape(of.getRank(), 1)), low, high, 0);
+  };
+  Entry result = x;
+  if (isExclusive)
+    result = size > 1 ? shift(x, 1) : eval.binary(BinaryKind::sub, x, x);
+  // Each round doubles the number of elements in each sum. (Hillis and Steele, Data parallel algorithms, 1986.)
+  for (int64_t by = 1; by < size && result.isTensor(); by *= 2)
+    result = eval.binary(BinaryKind::add, result, shift(result, by));
+  return result;
 }
 
 /// Applies `apply` to x with `axis` at the end, and moves the axis back.

@@ -22,6 +22,8 @@ void Legalizer::registerStructural() {
   handle("Split", &Legalizer::legalizeSplit);
   handle("Slice", &Legalizer::legalizeSlice);
   handle("Pad", &Legalizer::legalizePad);
+  handle("DepthToSpace", &Legalizer::legalizeDepthToSpace);
+  handle("SpaceToDepth", &Legalizer::legalizeDepthToSpace);
   handle("SplitToSequence", &Legalizer::legalizeSplitToSequence);
   handle("SequenceConstruct", &Legalizer::legalizeSequenceConstruct);
   handle("SequenceAt", &Legalizer::legalizeSequenceAt);

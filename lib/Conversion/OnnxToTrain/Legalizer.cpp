@@ -50,6 +50,9 @@ Legalizer::Legalizer(onnx::GraphOp graph, const WeightStore *weights, const Expo
   registerActivations();
   registerStructural();
   registerIndexing();
+  registerScatters();
+  registerRankings();
+  registerResizing();
   registerAttention();
   registerRandom();
   registerContractions();
@@ -284,8 +287,18 @@ static bool isOnlyUnitOfGroupNorm(onnx::InitializerOp op, double value) {
          });
 }
 
+/// Whether the initializer is only read as the region or the scales of a Resize.
+static bool isOnlyScales(onnx::InitializerOp op) {
+  return llvm::all_of(op->getUses(), [](OpOperand &use) {
+    auto node = dyn_cast<onnx::NodeOp>(use.getOwner());
+    return node && node.getOpType() == "Resize" && use.getOperandNumber() > 0;
+  });
+}
+
 std::string Legalizer::whyConstant(onnx::InitializerOp op, const KnownTensor &tensor) {
   llvm::StringRef name = op.getInitializerName();
+  if (isOnlyScales(op))
+    return "unmarked; only says how a tensor is resized";
   if (exported.hasSignature)
     // Equal values prove nothing about an initializer that may be a parameter.
     return tensor.isSplat() && exported.vanished.empty() && !exported.parameterCopies.contains(name)

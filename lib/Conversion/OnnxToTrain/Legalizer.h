@@ -44,6 +44,14 @@ struct UsedParameter {
   bool isRotaryTable = false;
   /// A mean or variance by which a batch norm in inference form normalizes.
   bool isRunningStatistic = false;
+  /// The weights of the classes of a loss.
+  bool isClassWeights = false;
+};
+
+/// The labels of a loss that is no operator, [batch, ..], of which each is below `classes`.
+struct LossLabels {
+  mlir::Value value;
+  int64_t classes;
 };
 
 class Legalizer {
@@ -54,6 +62,7 @@ public:
   /// Builds `@loss` behind the graph. Parameters that it reads are in `getParameters`.
   mlir::FailureOr<mlir::func::FuncOp> run();
   llvm::ArrayRef<UsedParameter> getParameters() const { return parameters; }
+  llvm::ArrayRef<LossLabels> getLossLabels() const { return lossLabels; }
 
 private:
   using Handler = mlir::LogicalResult (Legalizer::*)(NodeContext &);
@@ -65,6 +74,9 @@ private:
   void registerActivations();
   void registerStructural();
   void registerIndexing();
+  void registerScatters();
+  void registerRankings();
+  void registerResizing();
   void registerContractions();
   void registerEinsum();
   void registerConvolutions();
@@ -153,6 +165,7 @@ private:
   mlir::LogicalResult legalizeSplit(NodeContext &node);
   mlir::LogicalResult legalizeSlice(NodeContext &node);
   mlir::LogicalResult legalizePad(NodeContext &node);
+  mlir::LogicalResult legalizeDepthToSpace(NodeContext &node);
   mlir::LogicalResult legalizeSplitToSequence(NodeContext &node);
   mlir::LogicalResult legalizeSequenceConstruct(NodeContext &node);
   mlir::LogicalResult legalizeSequenceAt(NodeContext &node);
@@ -161,11 +174,56 @@ private:
   mlir::LogicalResult legalizeGather(NodeContext &node);
   mlir::LogicalResult legalizeGatherNd(NodeContext &node);
   mlir::LogicalResult legalizeGatherElements(NodeContext &node);
-  mlir::LogicalResult gatherLiveElements(NodeContext &node, const Entry &x, const Entry &indices, int64_t axis);
+  /// Returns the elements along `axis` at places that are known in training only.
+  Entry gatherElements(const Entry &x, const Entry &indices, int64_t axis);
   mlir::LogicalResult legalizeTrilu(NodeContext &node);
+  mlir::LogicalResult legalizeOneHot(NodeContext &node);
+  /// Fails, with an error, unless operand 1, [batch.., outer.., depth], can name rows of operand 0, [batch.., ..].
+  mlir::LogicalResult checkRowIndices(NodeContext &node, int64_t batch);
+  /// Returns the places in the merged leading dims of operand 0 that the rows of operand 1 name, [batch.., outer..].
+  /// Negative indices count from the end. Reports an error and fails where a known index is outside; a live one gives
+  /// a place that is outside too.
+  mlir::FailureOr<Entry> mergeIndices(NodeContext &node, int64_t batch);
+  /// Fails, with an error, unless operand 1 can name elements along `axis` of operand 0.
+  mlir::LogicalResult checkElementIndices(NodeContext &node, int64_t axis);
+  /// Returns the places in the flat operand 0 of the elements that operand 1, which is known, names along `axis`.
+  /// Reports an error and fails where an index is outside.
+  mlir::FailureOr<Entry> flattenElementIndices(NodeContext &node, int64_t axis);
+  // Scatters.
+  /// Returns whether a scatter adds to its tensor instead of replacing elements of it.
+  mlir::FailureOr<bool> readScatterAdds(NodeContext &node);
+  /// Gives `data`, which is operand 0, with what `scatter` makes of `updates`: sums in a tensor of zeros.
+  mlir::LogicalResult giveScattered(NodeContext &node, const Entry &data, bool adds,
+                                    llvm::function_ref<Entry(const Entry &)> scatter, const Entry &updates);
+  /// Gives operand 0, in the shape `rows` of [size, inner..], with `updates`, [n, inner..], at its rows `places`, [n].
+  mlir::LogicalResult scatterRows(NodeContext &node, const Entry &places, const Entry &updates,
+                                  llvm::ArrayRef<int64_t> rows);
+  mlir::LogicalResult legalizeScatterElements(NodeContext &node);
+  mlir::LogicalResult legalizeScatterNd(NodeContext &node);
+  // Rankings.
+  mlir::LogicalResult legalizeArgExtreme(NodeContext &node);
+  mlir::LogicalResult legalizeHardmax(NodeContext &node);
   mlir::LogicalResult legalizeTopK(NodeContext &node);
+  /// Returns the place along the last dim of the first true element of each row, or of the last one, [.., 1].
+  Entry placeOf(const Entry &isWanted, mlir::Type elementType, bool isLast);
+  /// Returns the place along the last dim of the first greatest element of each row, or of the last one, [.., 1], in
+  /// the element type of `rows`. A NaN is greater than any number.
+  Entry placeOfGreatest(const Entry &rows, bool isLast);
+  /// Returns 0, 1, .. up to `count` - 1 as numbers of `elementType`.
+  Entry countUp(int64_t count, mlir::Type elementType);
   /// Returns the `count` greatest elements of each row and their indices, [..., count] each.
   std::pair<Entry, Entry> takeGreatest(const Entry &x, const Entry &ranking, int64_t count);
+  // Resizing.
+  /// How one axis is resized.
+  struct ResizedAxis;
+  mlir::FailureOr<std::vector<ResizedAxis>> readResizedAxes(NodeContext &node);
+  /// Sets the sizes and scales of the result from operands 2 and 3.
+  mlir::LogicalResult readScales(NodeContext &node, llvm::MutableArrayRef<ResizedAxis> axes);
+  mlir::LogicalResult legalizeResize(NodeContext &node);
+  /// Returns `x` with the elements along an axis that the coordinates of the axis are nearest to.
+  mlir::FailureOr<Entry> takeNearest(NodeContext &node, const Entry &x, const ResizedAxis &axis);
+  /// Returns `x` with sums of weighed neighbours along an axis.
+  mlir::FailureOr<Entry> interpolate(NodeContext &node, const Entry &x, const ResizedAxis &axis);
   // Attention and the position embedding of its operands.
   mlir::LogicalResult legalizeAttention(NodeContext &node);
   /// Queries [batch, heads, tokens, depth], and keys and values repeated for as many heads.
@@ -248,6 +306,9 @@ private:
   Entry meanKept(const Entry &of, llvm::ArrayRef<int64_t> dims);
   Entry logSumExpKept(const Entry &of, llvm::ArrayRef<int64_t> dims);
   mlir::LogicalResult legalizeCumSum(NodeContext &node);
+  /// Returns the sums along `axis` of each element and those before it, without itself where `isExclusive`, or those
+  /// behind it where `isReverse`.
+  Entry cumulate(const Entry &x, int64_t axis, bool isExclusive, bool isReverse);
   mlir::LogicalResult legalizeSoftmax(NodeContext &node);
   mlir::LogicalResult legalizeLogSoftmax(NodeContext &node);
   // Normalisations.
@@ -279,7 +340,13 @@ private:
   // Losses.
   mlir::LogicalResult legalizeCrossEntropy(NodeContext &node);
   mlir::LogicalResult legalizeNegativeLogLikelihood(NodeContext &node);
-  mlir::LogicalResult emitCrossEntropy(NodeContext &node, const Entry &logits, const Entry &labels);
+  /// Gives the loss of `scores`, [batch, classes, ..], and `labels`, [batch, ..]. The scores are logits, or with
+  /// `areLogarithms` logarithms of probabilities.
+  mlir::LogicalResult giveLoss(NodeContext &node, bool areLogarithms);
+  /// Gives the sum or mean of the losses of rows that all weigh the same, as one operator on logits.
+  mlir::LogicalResult giveCrossEntropy(NodeContext &node, llvm::StringRef reduction);
+  /// Gives the loss in primitives.
+  mlir::LogicalResult giveWeighedLoss(NodeContext &node, llvm::StringRef reduction, bool areLogarithms);
   // Constants and shapes.
   mlir::LogicalResult legalizeConstant(NodeContext &node);
   mlir::LogicalResult legalizeConstantOfShape(NodeContext &node);
@@ -313,6 +380,7 @@ private:
   /// The constants by attribute, so that equal constants are one known tensor.
   llvm::DenseMap<mlir::Attribute, Known> constants;
   std::vector<UsedParameter> parameters;
+  std::vector<LossLabels> lossLabels;
   /// The function's argument with the keys of all dropouts so far, if there are any.
   mlir::Value dropoutKeys;
   int64_t dropouts = 0;

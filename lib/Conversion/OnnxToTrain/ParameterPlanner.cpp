@@ -103,6 +103,8 @@ ParameterPlanner::Decision ParameterPlanner::decide(const UsedParameter &paramet
     decision.reason = "unmarked; only a table of a rotary embedding";
   } else if (parameter.isRunningStatistic) {
     decision.reason = "unmarked; a running statistic of a batch norm";
+  } else if (parameter.isClassWeights) {
+    decision.reason = "unmarked; the class weights of a loss";
   } else if (cast<RankedTensorType>(op.getType()).getNumElements() == 1 && isOnlyEpsilon(parameter.read)) {
     decision.reason = "unmarked; only added to what a root or quotient is taken of";
   } else if (auto copy = exported.bufferCopies.find(name); copy != exported.bufferCopies.end()) {

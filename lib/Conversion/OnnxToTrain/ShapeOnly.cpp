@@ -11,7 +11,7 @@ using namespace mlir;
 using namespace windlass;
 
 void Legalizer::registerShapeOnly() {
-  for (const char *name : {"LRN", "Round", "ScatterElements", "ScatterND"})
+  for (const char *name : {"LRN", "Round"})
     handle(name, &Legalizer::setShapeLikeFirst);
 }
 

@@ -13,21 +13,6 @@ onnx.graph "g" inputs ["x"] outputs ["loss"] {
 
 // -----
 
-// Places in one dim may be known in training only, those in several not.
-// expected-error @below {{1 node of 1 kind is not supported, the first is GatherND at 'pairs'}}
-onnx.graph "g" inputs ["ids"] outputs ["loss"] {
-^bb0(%ids: tensor<3x2xi64>):
-  %w = onnx.initializer "w" from <"", 0, 96> kind "parameter" : tensor<2x3x4xf32>
-  %last = onnx.initializer "last" value dense<-1> : tensor<1xi64> : tensor<1xi64>
-  %places = onnx.node "Unsqueeze" since 13 (%ids, %last) : (tensor<3x2xi64>, tensor<1xi64>) -> !onnx.value
-  %a = onnx.node "GatherND" since 13 (%w, %places) : (tensor<2x3x4xf32>, !onnx.value) -> !onnx.value loc("single")
-  %b = onnx.node "GatherND" since 13 (%w, %ids) : (tensor<2x3x4xf32>, tensor<3x2xi64>) -> !onnx.value loc("pairs")
-  %c = onnx.node "ReduceSum" since 13 (%b) with {keepdims = 0 : i64} : (!onnx.value) -> !onnx.value
-  onnx.return %c : !onnx.value
-}
-
-// -----
-
 // expected-error @below {{the loss 'y' has shape 'tensor<2x2xf32>'; it must be a scalar}}
 onnx.graph "g" inputs ["x"] outputs ["y"] {
 ^bb0(%x: tensor<2x2xf32>):
