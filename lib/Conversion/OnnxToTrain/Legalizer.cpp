@@ -53,6 +53,7 @@ Legalizer::Legalizer(onnx::GraphOp graph, const WeightStore *weights, const Expo
   registerScatters();
   registerRankings();
   registerResizing();
+  registerRecurrent();
   registerAttention();
   registerRandom();
   registerContractions();

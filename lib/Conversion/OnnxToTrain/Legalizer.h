@@ -77,6 +77,7 @@ private:
   void registerScatters();
   void registerRankings();
   void registerResizing();
+  void registerRecurrent();
   void registerContractions();
   void registerEinsum();
   void registerConvolutions();
@@ -224,6 +225,20 @@ private:
   mlir::FailureOr<Entry> takeNearest(NodeContext &node, const Entry &x, const ResizedAxis &axis);
   /// Returns `x` with sums of weighed neighbours along an axis.
   mlir::FailureOr<Entry> interpolate(NodeContext &node, const Entry &x, const ResizedAxis &axis);
+  // Recurrent networks.
+  struct Recurrence;
+  mlir::LogicalResult legalizeRecurrent(NodeContext &node);
+  /// Fails unless all operands fit each other and the attributes say what is supported.
+  mlir::LogicalResult checkRecurrent(NodeContext &node, int64_t gates, int64_t directions);
+  /// Returns whether the activation of an RNN is Relu; fails where activations are not the usual ones.
+  mlir::FailureOr<bool> readRectified(NodeContext &node, int64_t directions);
+  /// Returns what a direction computes, and sets the bias that the sequence's part of the gates has.
+  Recurrence makeRecurrence(NodeContext &node, int64_t direction, bool isRectified, Entry &bias);
+  /// Returns the state's part of `count` gates from number `first` on, [batch, count · hidden].
+  Entry multiplyState(const Recurrence &of, const Entry &state, int64_t first, int64_t count);
+  /// Returns the next state and cell, [batch, hidden], from a token's part of the gates.
+  std::pair<Entry, Entry> stepRecurrence(const Recurrence &of, const Entry &input, const Entry &state,
+                                         const Entry &cell);
   // Attention and the position embedding of its operands.
   mlir::LogicalResult legalizeAttention(NodeContext &node);
   /// Queries [batch, heads, tokens, depth], and keys and values repeated for as many heads.
