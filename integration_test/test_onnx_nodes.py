@@ -159,7 +159,12 @@ def make_graph(case, model, prefix):
     def add(operator, operands, name, **attributes):
         graph.nodes.append(helper.make_node(operator, operands, [name], **attributes))
         return name
+    # Sizes that are floats: an initializer of floats would be a parameter.
+    sizes = {name for node in model.graph.node if node.op_type == 'Resize' for name in node.input[1:] if name}
     for name, array in zip(names, arrays):
+        if name in sizes:
+            graph.nodes.insert(0, helper.make_node('Constant', [], [name], value=numpy_helper.from_array(array)))
+            continue
         if array.dtype == numpy.float64:
             # All parameters have one type.
             array = array.astype(numpy.float32)
