@@ -172,7 +172,8 @@ LogicalResult Legalizer::legalizeRecurrent(NodeContext &node) {
   if (failed(expectTensors(node, 3)))
     return failure();
   llvm::StringRef name = node.op.getOpType(), order = node.getString("direction", "forward");
-  if (order != "forward" && order != "reverse" && order != "bidirectional")
+  constexpr llvm::StringLiteral kOrders[] = {"forward", "reverse", "bidirectional"};
+  if (!llvm::is_contained(kOrders, order))
     return invalid(node, "has a direction that is none of forward, reverse and bidirectional");
   int64_t gates = name == "RNN" ? 1 : name == "GRU" ? 3 : 4, directions = order == "bidirectional" ? 2 : 1;
   if (failed(checkRecurrent(node, gates, directions)))
