@@ -105,8 +105,10 @@ class OneLayerTest(InterpreterCase):
         """A network that shrinks an image and widens it again, with a loss of each pixel, classes that weigh differently, and ignored pixels."""
         self.check_graph('''
             g (float[4, 2, 8, 6] x, int64[4, 8, 6] labels) => (float loss)
-            <int64[2] sizes = {8, 6}, float[4] scales = {1, 1, 2, 2}, float[4] halves = {1, 1, 0.5, 0.5}>
+            <int64[2] sizes = {8, 6}>
             {
+              scales = Constant <value_floats = [1.0, 1.0, 2.0, 2.0]> ()
+              halves = Constant <value_floats = [1.0, 1.0, 0.5, 0.5]> ()
               small = Resize <mode = "linear"> (x, , halves)
               deep = ConvTranspose <group = 2, strides = [2, 1], pads = [1, 1, 1, 1], output_padding = [1, 0]> (small, weight, bias)
               bent = Tanh (deep)
@@ -122,8 +124,9 @@ class OneLayerTest(InterpreterCase):
         """Sums along an axis, places of greatest elements, writes and sums at places of both kinds, and the likelihood of given probabilities."""
         self.check_graph('''
             g (float[4, 6] x, int64[4] labels) => (float loss)
-            <int64[1] last = {1}, int64[2, 1] rows = {2, -1}, int64[1, 2] both = {1, 0}, int64 four = {4}, float[2] values = {0.25, 1}>
+            <int64[1] last = {1}, int64[2, 1] rows = {2, -1}, int64[1, 2] both = {1, 0}, int64 four = {4}>
             {
+              values = Constant <value_floats = [0.25, 1.0]> ()
               sums = CumSum <reverse = 1> (x, last)
               mixed = MatMul (sums, weight)
               written = ScatterND (mixed, rows, update)
