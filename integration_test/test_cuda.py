@@ -219,12 +219,12 @@ class Emulated(EmulatedCase):
             rows[name] = [json.loads(line) for line in (run / 'metrics.jsonl').read_text().splitlines()]
             rows[name] = [(row['loss'], row['grad_norm']) for row in rows[name]]
         self.assertEqual(steps['others'], steps['fused'])
-        self.assertNotIn('matmul_bias', steps['apart'])
         calls = {name: collections.Counter(re.findall(r'WINDLASS_TRY\((matmul\w*|map_views|reduce)[(<]', text)) for name, text in steps.items()}
         for kernel in ('matmul_bias', 'matmul_bias_gelu', 'matmul_bias_grad'):
-            self.assertGreater(calls['fused'][kernel], 0, kernel)
-        self.assertEqual(sum(n for kernel, n in calls['fused'].items() if kernel.startswith('matmul')), calls['apart']['matmul'])
-        self.assertEqual(calls['apart']['reduce'] - calls['fused']['reduce'], calls['fused']['matmul_bias_grad'])
+            self.assertGreater(calls['fused'][kernel], calls['apart'][kernel], kernel)  # commands of evaluation only are not measured
+        products = {name: sum(n for kernel, n in its.items() if kernel.startswith('matmul')) for name, its in calls.items()}
+        self.assertEqual(products['fused'], products['apart'])
+        self.assertEqual(calls['apart']['reduce'] - calls['fused']['reduce'], calls['fused']['matmul_bias_grad'] - calls['apart']['matmul_bias_grad'])
         self.assertEqual(rows['others'], rows['fused'])
         self.assertNotEqual(rows['fused'], rows['apart'])  # other roundings
         for (loss, norm), (apart_loss, apart_norm) in zip(rows['fused'], rows['apart']):
