@@ -92,6 +92,11 @@ Finding describeCuda() {
           std::nullopt};
 }
 
+/// Returns the text of a version that NVIDIA's libraries give as one number, such as 9.19.0 of 91900.
+std::string versionText(size_t number) {
+  return llvm::formatv("{0}.{1}.{2}", number / 10000, number / 100 % 100, number % 100).str();
+}
+
 /// Emitted programs open the library by this name too, or where CMake found its headers.
 Finding describeCudnn() {
   Library library("libcudnn.so.9");
@@ -100,9 +105,7 @@ Finding describeCudnn() {
     return {"cuDNN", State::missing, "",
             "attention on GPUs is several times slower, unless CMake finds the Python package nvidia-cudnn-cu13",
             std::nullopt};
-  size_t version = get();
-  return {"cuDNN", State::present,
-          llvm::formatv("{0}.{1}.{2}", version / 10000, version / 100 % 100, version % 100).str(), "", std::nullopt};
+  return {"cuDNN", State::present, versionText(get()), "", std::nullopt};
 }
 
 Finding describeNccl() {
@@ -111,8 +114,7 @@ Finding describeNccl() {
   auto *get = library.isOpen() ? library.find<int(int *)>("ncclGetVersion") : nullptr;
   if (!get || get(&version) != 0)
     return {"NCCL", State::missing, "", "several GPUs cannot exchange directly", std::nullopt};
-  return {"NCCL", State::present,
-          llvm::formatv("{0}.{1}.{2}", version / 10000, version / 100 % 100, version % 100).str(), "", std::nullopt};
+  return {"NCCL", State::present, versionText(version), "", std::nullopt};
 }
 
 } // namespace

@@ -313,8 +313,8 @@ TYPED_TEST(HalfTypes, Pooling) {
   dx.expect_rounded();
 }
 
-/// Columns and elements between rows: of any number, whole packs of 8, whole packs and a rest, and more than a thread
-/// of a warp has in few registers, and in any.
+/// The columns of a row, and the elements between two rows. The columns are an odd number, whole packs of 8, packs and
+/// a rest, more than 4 packs for each thread of a warp, and more than 8.
 const std::pair<std::int64_t, std::int64_t> widths[] = {{67, 0}, {72, 0}, {83, 5}, {1032, 0}, {2056, 8}};
 
 TYPED_TEST(HalfTypes, Norms) {

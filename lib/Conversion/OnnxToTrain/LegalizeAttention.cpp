@@ -217,10 +217,7 @@ LogicalResult Legalizer::legalizeRotaryEmbedding(NodeContext &node) {
   }
 
   auto part = [&](const Entry &of, int64_t start, int64_t size) {
-    Shape starts(of.getRank(), 0), sizes(of.getShape()), steps(of.getRank(), 1);
-    starts.back() = start;
-    sizes.back() = size;
-    return size == of.getShape().back() ? of : eval.slice(of, starts, sizes, steps);
+    return eval.sliceDim(of, of.getRank() - 1, start, size);
   };
   // The first elements of interleaved pairs are moved before the second ones, so that both forms are halves; the way
   // back undoes that.

@@ -109,6 +109,19 @@ Entry Legalizer::convolvePatches(const Entry &image, const Entry &kernel) {
   return result.isTensor() ? eval.transpose(result, back) : result;
 }
 
+LogicalResult Legalizer::checkImageAndKernels(NodeContext &node) {
+  if (failed(expectTensors(node, 2)))
+    return failure();
+  const Entry &x = node.inputs[0], &kernel = node.inputs[1];
+  if (x.getRank() < 3 || kernel.getRank() != x.getRank() || !x.isFloat() ||
+      kernel.getElementType() != x.getElementType())
+    return invalid(node, "needs an image and kernels of the same rank");
+  llvm::ArrayRef<int64_t> window = kernel.getShape().drop_front(2);
+  if (auto given = node.getInts("kernel_shape"); given && *given != window)
+    return invalid(node, "has a kernel_shape that is not that of its kernels");
+  return success();
+}
+
 LogicalResult Legalizer::checkBias(NodeContext &node, int64_t channels) {
   if (node.has(2) &&
       (!node.inputs[2].isTensor() || node.inputs[2].getRank() != 1 || node.inputs[2].getShape()[0] != channels ||
@@ -126,15 +139,10 @@ Entry Legalizer::addBias(NodeContext &node, const Entry &result) {
 }
 
 LogicalResult Legalizer::legalizeConv(NodeContext &node) {
-  if (failed(expectTensors(node, 2)))
+  if (failed(checkImageAndKernels(node)))
     return failure();
   const Entry &x = node.inputs[0], &kernel = node.inputs[1];
-  if (x.getRank() < 3 || kernel.getRank() != x.getRank() || !x.isFloat() ||
-      kernel.getElementType() != x.getElementType())
-    return invalid(node, "needs an image and kernels of the same rank");
   llvm::ArrayRef<int64_t> window = kernel.getShape().drop_front(2);
-  if (auto given = node.getInts("kernel_shape"); given && *given != window)
-    return invalid(node, "has a kernel_shape that is not that of its kernels");
   int64_t groups = node.getInt("group", 1), channels = x.getShape()[1], outs = kernel.getShape()[0];
   if (groups < 1 || channels < 1 || outs < 1 || x.getShape()[0] < 1 || channels % groups != 0 || outs % groups != 0 ||
       kernel.getShape()[1] != channels / groups)

@@ -75,10 +75,7 @@ FailureOr<Entry> Legalizer::mergeIndices(NodeContext &node, int64_t batch) {
   }
   for (int64_t i = 0; i < depth; ++i) {
     int64_t size = x.getShape()[batch + i];
-    Shape starts(last + 1, 0), sizes(indices.getShape());
-    starts[last] = i;
-    sizes[last] = 1;
-    Entry index = eval.reshape(eval.slice(indices, starts, sizes, Shape(last + 1, 1)), outer);
+    Entry index = eval.reshape(eval.sliceDim(indices, last, i, 1), outer);
     Entry fromEnd = eval.binary(BinaryKind::add, index, number(size));
     index = eval.select(eval.compare(CompareKind::less, index, number(0)), fromEnd, index);
     isOutside = eval.binary(BinaryKind::bitOr, isOutside, eval.compare(CompareKind::less, index, number(0)));
@@ -90,10 +87,7 @@ FailureOr<Entry> Legalizer::mergeIndices(NodeContext &node, int64_t batch) {
   if (isOutside.known && llvm::is_contained(isOutside.known->storage->booleans, 1))
     return invalid(node, "names an element outside of its tensor");
   // Merged, an index that is too large would name an element of another row.
-  int64_t all = 1;
-  for (int64_t dim : x.getShape().take_front(batch + depth))
-    all *= dim;
-  return eval.select(isOutside, number(all), place);
+  return eval.select(isOutside, number(llvm::product_of(x.getShape().take_front(batch + depth))), place);
 }
 
 LogicalResult Legalizer::legalizeGatherNd(NodeContext &node) {
@@ -105,15 +99,13 @@ LogicalResult Legalizer::legalizeGatherNd(NodeContext &node) {
     return failure();
   // Each row of indices becomes one place in the leading dims, which are merged.
   int64_t depth = indices.getShape().back(), leading = batch + depth;
-  Shape whole(indices.getShape().drop_back()), merged{1};
+  Shape whole(indices.getShape().drop_back()), merged{llvm::product_of(x.getShape().take_front(leading))};
   llvm::append_range(whole, x.getShape().drop_front(leading));
   if (failed(checkCount(node, whole)))
     return failure();
   // These are rows of the first dim, such as those of the experts that a router has chosen.
   if (!indices.known && leading == 1)
     return give(node, eval.gather(x, eval.reshape(indices, indices.getShape().drop_back()), 0));
-  for (int64_t dim : x.getShape().take_front(leading))
-    merged[0] *= dim;
   llvm::append_range(merged, x.getShape().drop_front(leading));
   FailureOr<Entry> places = mergeIndices(node, batch);
   if (failed(places) || !places->isTensor())

@@ -29,31 +29,22 @@ struct Legalizer::Recurrence {
 
 /// Returns parts of the last dim of `x`, which are `width` wide: `count` of them from number `first` on.
 static Entry takeParts(PartialEvaluator &eval, const Entry &x, int64_t width, int64_t first, int64_t count = 1) {
-  if (!x.isTensor())
-    return x;
-  Shape starts(x.getRank(), 0), sizes(x.getShape());
-  starts.back() = first * width;
-  sizes.back() = count * width;
-  return eval.slice(x, starts, sizes, Shape(x.getRank(), 1));
+  return x.isTensor() ? eval.sliceDim(x, x.getRank() - 1, first * width, count * width) : x;
 }
 
 /// Returns element `index` of dim 0 of `x`, without that dim.
 static Entry takeFirstDim(PartialEvaluator &eval, const Entry &x, int64_t index) {
-  Shape starts(x.getRank(), 0), sizes(x.getShape());
-  starts[0] = index;
-  sizes[0] = 1;
-  Entry part = eval.slice(x, starts, sizes, Shape(x.getRank(), 1));
-  return eval.reshape(part, x.getShape().drop_front());
+  return eval.reshape(eval.sliceDim(x, 0, index, 1), x.getShape().drop_front());
 }
 
 Entry Legalizer::multiplyState(const Recurrence &of, const Entry &state, int64_t first, int64_t count) {
   if (!state.isTensor())
     return state;
-  Shape starts{first * of.hidden, 0}, sizes{count * of.hidden, of.hidden};
+  int64_t width = count * of.hidden;
   // An initial state of zeros adds nothing.
   if (state.known && state.known->isSplat() && state.known->getReal(0) == 0)
-    return Entry::of(makeKnownSplat(RankedTensorType::get({state.getShape()[0], sizes[0]}, state.getElementType()), 0));
-  Entry rows = eval.slice(of.weights, starts, sizes, {1, 1});
+    return Entry::of(makeKnownSplat(RankedTensorType::get({state.getShape()[0], width}, state.getElementType()), 0));
+  Entry rows = eval.sliceDim(of.weights, 0, first * of.hidden, width);
   return rows.isTensor() ? matmul(state, rows, {}, {}, {1}, {1}) : rows;
 }
 

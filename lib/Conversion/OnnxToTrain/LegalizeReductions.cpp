@@ -61,12 +61,7 @@ Entry Legalizer::reduceProduct(const Entry &of, llvm::ArrayRef<int64_t> dims) {
     // The first half times the last half, until one element is left. A middle element waits for the next round.
     while (result.isTensor() && result.getShape()[dim] > 1) {
       int64_t size = result.getShape()[dim], half = size / 2;
-      auto take = [&](int64_t start, int64_t count) {
-        Shape starts(of.getRank(), 0), sizes(result.getShape());
-        starts[dim] = start;
-        sizes[dim] = count;
-        return eval.slice(result, starts, sizes, Shape(of.getRank(), 1));
-      };
+      auto take = [&](int64_t start, int64_t count) { return eval.sliceDim(result, dim, start, count); };
       Entry halves = eval.binary(BinaryKind::mul, take(0, half), take(size - half, half));
       if (size % 2 != 0 && halves.isTensor())
         halves = eval.concat({halves, take(half, 1)}, dim);
@@ -157,11 +152,9 @@ Entry Legalizer::cumulate(const Entry &x, int64_t axis, bool isExclusive, bool i
   int64_t size = x.getShape()[axis];
   // Moves elements along the axis away from its end where sums begin; zeros come in there.
   auto shift = [&](const Entry &of, int64_t by) {
-    Shape starts(of.getRank(), 0), sizes(of.getShape()), low(of.getRank(), 0), high(of.getRank(), 0);
-    starts[axis] = isReverse ? by : 0;
-    sizes[axis] = size - by;
+    Shape low(of.getRank(), 0), high(of.getRank(), 0);
     (isReverse ? high : low)[axis] = by;
-    return eval.pad(eval.slice(of, starts, sizes, Shape(of.getRank(), 1)), low, high, 0);
+    return eval.pad(eval.sliceDim(of, axis, isReverse ? by : 0, size - by), low, high, 0);
   };
   Entry result = x;
   if (isExclusive)

@@ -123,11 +123,7 @@ LogicalResult Legalizer::legalizeScatterNd(NodeContext &node) {
   FailureOr<Entry> places = mergeIndices(node, 0);
   if (failed(places) || !places->isTensor())
     return failed(places) ? failure() : give(node, *places);
-  Shape rows{1}, updated{1};
-  for (int64_t dim : x.getShape().take_front(depth))
-    rows[0] *= dim;
-  for (int64_t dim : outer)
-    updated[0] *= dim;
+  Shape rows{llvm::product_of(x.getShape().take_front(depth))}, updated{llvm::product_of(outer)};
   llvm::append_range(rows, inner);
   llvm::append_range(updated, inner);
   return scatterRows(node, eval.reshape(*places, {updated[0]}), eval.reshape(updates, updated), rows);

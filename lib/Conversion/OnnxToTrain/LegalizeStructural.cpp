@@ -30,13 +30,6 @@ void Legalizer::registerStructural() {
   handle("ConcatFromSequence", &Legalizer::legalizeConcatFromSequence);
 }
 
-static int64_t product(llvm::ArrayRef<int64_t> dims) {
-  int64_t result = 1;
-  for (int64_t dim : dims)
-    result *= dim;
-  return result;
-}
-
 LogicalResult Legalizer::legalizeReshape(NodeContext &node) {
   if (failed(expectTensors(node, 2)))
     return failure();
@@ -86,7 +79,8 @@ LogicalResult Legalizer::legalizeFlatten(NodeContext &node) {
   if (axis < -rank || axis > rank)
     return invalid(node, "has axis " + llvm::Twine(axis) + " for a tensor of rank " + llvm::Twine(rank));
   axis = axis < 0 ? axis + rank : axis;
-  return give(node, eval.reshape(node.inputs[0], {product(shape.take_front(axis)), product(shape.drop_front(axis))}));
+  return give(node, eval.reshape(node.inputs[0],
+                                 {llvm::product_of(shape.take_front(axis)), llvm::product_of(shape.drop_front(axis))}));
 }
 
 LogicalResult Legalizer::legalizeSqueeze(NodeContext &node) {

@@ -61,15 +61,10 @@ FailureOr<Legalizer::TransposedLists> Legalizer::readTransposedLists(NodeContext
 }
 
 LogicalResult Legalizer::legalizeConvTranspose(NodeContext &node) {
-  if (failed(expectTensors(node, 2)))
+  if (failed(checkImageAndKernels(node)))
     return failure();
   const Entry &x = node.inputs[0], &kernel = node.inputs[1];
-  if (x.getRank() < 3 || kernel.getRank() != x.getRank() || !x.isFloat() ||
-      kernel.getElementType() != x.getElementType())
-    return invalid(node, "needs an image and kernels of the same rank");
   llvm::ArrayRef<int64_t> window = kernel.getShape().drop_front(2);
-  if (auto given = node.getInts("kernel_shape"); given && *given != window)
-    return invalid(node, "has a kernel_shape that is not that of its kernels");
   int64_t groups = node.getInt("group", 1), channels = x.getShape()[1], perGroup = kernel.getShape()[1];
   if (groups < 1 || channels < 1 || perGroup < 1 || x.getShape()[0] < 1 || channels % groups != 0 ||
       kernel.getShape()[0] != channels || perGroup >= train::Windows::kBound / groups)

@@ -289,6 +289,9 @@ private:
   static std::pair<int64_t, int64_t> padToSame(int64_t size, int64_t window, int64_t stride, int64_t dilation,
                                                bool isUpper);
   mlir::LogicalResult legalizeConv(NodeContext &node);
+  /// Fails, with an error, unless operand 0 is an image [batch, channels, spatial..] and operand 1 kernels of its rank
+  /// and type, as large as `kernel_shape` says.
+  mlir::LogicalResult checkImageAndKernels(NodeContext &node);
   /// Fails, with an error, where operand 2, the bias, is there and is not a vector of `channels` elements.
   mlir::LogicalResult checkBias(NodeContext &node, int64_t channels);
   /// Returns `result`, [batch, channels, spatial..], with the node's bias added to the channels where it has one.

@@ -365,6 +365,15 @@ Entry PartialEvaluator::slice(const Entry &input, llvm::ArrayRef<int64_t> starts
           .getResult());
 }
 
+Entry PartialEvaluator::sliceDim(const Entry &input, int64_t dim, int64_t start, int64_t size) {
+  if (!input.isTensor())
+    return {};
+  Shape starts(input.getRank(), 0), sizes(input.getShape());
+  starts[dim] = start;
+  sizes[dim] = size;
+  return slice(input, starts, sizes, Shape(input.getRank(), 1));
+}
+
 Entry PartialEvaluator::concat(llvm::ArrayRef<Entry> inputs, int64_t axis) {
   if (inputs.size() == 1)
     return inputs[0];

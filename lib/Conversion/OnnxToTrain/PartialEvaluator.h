@@ -100,6 +100,8 @@ public:
   Entry broadcast(const Entry &input, llvm::ArrayRef<int64_t> shape);
   Entry slice(const Entry &input, llvm::ArrayRef<int64_t> starts, llvm::ArrayRef<int64_t> sizes,
               llvm::ArrayRef<int64_t> steps);
+  /// Returns `size` elements along `dim`, from `start` on.
+  Entry sliceDim(const Entry &input, int64_t dim, int64_t start, int64_t size);
   Entry concat(llvm::ArrayRef<Entry> inputs, int64_t axis);
   Entry pad(const Entry &input, llvm::ArrayRef<int64_t> low, llvm::ArrayRef<int64_t> high, double value);
   /// Gathers along `axis`. Known indices must be in [0, size); live ones may be negative.

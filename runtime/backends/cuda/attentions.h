@@ -12,8 +12,8 @@
 
 namespace windlass::rt::cuda {
 
-/// Runs attentions of one stream: those that were chosen, or that its own measurement found faster so, by the library,
-/// others by our own kernels. Used by one thread.
+/// Runs attentions of one stream. The library computes those that were chosen, or that a measurement found it to be
+/// faster at; our own kernels compute the others. Used by one thread.
 class attentions {
 public:
   using opener = std::function<status(std::unique_ptr<attention_library> &)>;

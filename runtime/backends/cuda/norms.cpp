@@ -84,11 +84,11 @@ __global__ void __launch_bounds__(block_threads, Team::kept > 4 ? 2 : 4)
   }
 }
 
-/// What a thread sums of its columns for the gradients of scale and bias, over the rows of its block.
+/// A thread's sums for the gradients of scale and bias: of its columns, over the rows of its block.
 template <int W> struct column_sums {
   float scale[W] = {}, bias[W] = {};
 
-  /// Adds a row's: its slopes and its normalised numbers.
+  /// Adds a row, of which `slope` is the gradient of the result and `normal` the normalised numbers.
   __device__ void add(const float (&slope)[W], const float (&normal)[W]) {
     for (int w = 0; w < W; ++w) {
       scale[w] += slope[w] * normal[w];

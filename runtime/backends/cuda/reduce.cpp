@@ -67,6 +67,10 @@ __global__ void reduce_columns(typename Op::value *partial, operand in, sequence
     typename Op::value sums[W];
     for (int w = 0; w < W; ++w)
       sums[w] = Op::start();
+    const auto add = [&](const float (&x)[W]) {
+      for (int w = 0; w < W; ++w)
+        sums[w] = Op::join(sums[w], Op::take(x[w]));
+    };
     const std::int64_t end = reduced.count() * (part + 1) / parts;
     // Several loads are on their way before the first is added.
     constexpr int ahead = 4;
@@ -76,14 +80,12 @@ __global__ void reduce_columns(typename Op::value *partial, operand in, sequence
       for (int a = 0; a < ahead; ++a)
         load(x[a], in, base + reduced.offset(r + a));
       for (int a = 0; a < ahead; ++a)
-        for (int w = 0; w < W; ++w)
-          sums[w] = Op::join(sums[w], Op::take(x[a][w]));
+        add(x[a]);
     }
     for (; r < end; ++r) {
       float x[W];
       load(x, in, base + reduced.offset(r));
-      for (int w = 0; w < W; ++w)
-        sums[w] = Op::join(sums[w], Op::take(x[w]));
+      add(x);
     }
     for (int w = 0; w < W; ++w)
       partial[part * columns + column + w] = sums[w];

@@ -11,7 +11,7 @@ namespace windlass::rt::cuda {
 namespace {
 
 constexpr std::size_t turns = 7;
-/// A way that takes so many times as long as the fastest in its first turn that counts gets no other.
+/// A way is given up after its first counted turn if that took more than this many times as long as the fastest way's.
 constexpr double hopeless = 2;
 
 } // namespace

@@ -169,8 +169,8 @@ public:
         break; // the time is over, and all ranks know
       text += separator + describe(i) + ", \"loaded\": {" + write(loaded) + "}, \"alone\": {" + write(alone) + "}}";
       separator = ",\n  ";
-      if (const double now = clock_seconds();
-          ++done == m_.commands.size || now - written_ >= seconds_between_writings) {
+      ++done;
+      if (const double now = clock_seconds(); done < m_.commands.size && now - written_ >= seconds_between_writings) {
         written_ = now;
         WINDLASS_TRY(write_file(text, done));
       }
@@ -399,12 +399,11 @@ private:
     if (bytes > context_.get_arena(0).size())
       return internal_error("a measured command needs " + std::to_string(bytes) + " bytes, the arena has " +
                             std::to_string(context_.get_arena(0).size()));
-    const std::int64_t room = context_.get_arena(0).size() / std::max<std::int64_t>(bytes, 1);
-    const std::int64_t wanted =
-        detail::backend_has_device
-            ? std::clamp<std::int64_t>(device_cache_bytes / std::max<std::int64_t>(bytes, 1), 2, most_instances)
-            : most_instances;
-    const std::int64_t instances = std::clamp<std::int64_t>(room, 1, wanted);
+    const std::int64_t each = std::max<std::int64_t>(bytes, 1);
+    std::int64_t wanted = most_instances;
+    if (detail::backend_has_device)
+      wanted = std::clamp<std::int64_t>(device_cache_bytes / each, 2, most_instances);
+    const std::int64_t instances = std::clamp<std::int64_t>(context_.get_arena(0).size() / each, 1, wanted);
     const auto prepare = [&](int turn) -> status {
       // A device does not keep what the host writes in its caches, and filling takes longer than the command: there
       // each instance is filled once.
