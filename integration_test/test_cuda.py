@@ -179,7 +179,7 @@ class Emulated(EmulatedCase):
             run = self.folder / f'{taken}-chosen'
             done = self.succeed([self.program(project), '--data', model / 'batches.safetensors', '--steps', '2', '-o', run])
             self.assertIn(said + '\n', done.err)
-            self.assertRegex((run / 'logs' / 'rank_00000.log').read_text(), rf"products: {taken} of \d+ shapes by the profile's algorithms\n")
+            self.assertRegex((run / 'logs' / 'rank_00000.log').read_text(), rf"products: {taken} of \d+ shapes by the profile's algorithms, [1-9]\d* with epilogues\n")
 
     def measured(self, model, *flags):
         """Returns the profile that a model's measuring program writes, made once for all tests."""
@@ -288,9 +288,12 @@ class Emulated(EmulatedCase):
         for (loss, norm), (own_loss, own_norm) in zip(rows['library'], rows['own']):
             self.assertAlmostEqual(loss / own_loss, 1, delta=1e-3)
             self.assertAlmostEqual(norm / own_norm, 1, delta=1e-2)
-        self.assertEqual(scratch['others'], 1 << 28)
-        self.assertEqual({scratch[name] for name in ('slower', 'much')}, {scratch['own']})
+        scratch = {name: int(re.search(r'out\.scratch_bytes = (\d+)', (self.folder / f'attention-{name}' / 'src' / 'tables.cpp').read_text())[1])
+                   for name in (*rows, 'much')}
+        self.assertEqual(scratch['much'], scratch['own'])
         self.assertEqual(scratch['library'], max(needed, scratch['own']))
+        self.assertEqual(scratch['little'], max(needed - 1, scratch['own']))
+        self.assertGreaterEqual(scratch['unmeasured'], scratch['library'])
 
     def check_timelines(self, program, model, *flags):
         """The commands that each rank measured have the names, operators and threads of the predicted ones, in the same order."""
@@ -374,23 +377,31 @@ class Emulated(EmulatedCase):
 
     def test_state_on_the_host(self):
         """In 16 bits, with steps that overflow in f16: the bits of a run whose state is on the device. The host's sums of squares, of which a step without
-        clipping uses only whether they are finite, have other last bits."""
+        clipping uses only whether they are finite, have other last bits. Where passes wait for weights from the host, fewer products have epilogues, which
+        round less."""
         model = self.model('gpt2-tiny')
         for precision, strategy in (('bf16', 'zero3'), ('f16', 'zero2')):
-            values = []
+            losses, norms, bits = {}, {}, {}
             for place in ('none', 'optimizer', 'weights' if strategy == 'zero3' else 'gradients'):
                 program = self.program(self.emit(model, '--cluster', 'h200:2', '--strategy', strategy, '--precision', precision, '--offload', place))
                 run = self.folder / f'{precision}-{place}'
                 self.succeed([program, '--data', model / 'batches.safetensors', '--steps', '4', *(('--loss-scale', 2 ** 17) if precision == 'f16' else ()), '-o', run])
                 rows = [json.loads(line) for line in (run / 'metrics.jsonl').read_text().splitlines()]
-                values.append(([row['loss'] for row in rows], [file.read_bytes() for file in sorted((run / 'checkpoints' / 'step-000004').glob('*.safetensors'))],
-                               [row['grad_norm'] for row in rows]))
-            kept, moved, added = values
-            self.assertEqual(len(kept[0]), 4)
-            self.assertEqual(moved, kept)
-            self.assertEqual(added[:2], kept[:2])
-            for on_host, on_device in zip(added[2], kept[2], strict=True):
-                self.assertTrue(on_host == on_device or math.isclose(on_host, on_device, rel_tol=1e-6), (on_host, on_device))
+                losses[place], norms[place] = [row['loss'] for row in rows], [row['grad_norm'] for row in rows]
+                bits[place] = [hashlib.sha256(file.read_bytes()).hexdigest() for file in sorted((run / 'checkpoints' / 'step-000004').glob('*.safetensors'))]
+            self.assertEqual(len(losses['none']), 4)
+            self.assertEqual((losses['optimizer'], norms['optimizer'], bits['optimizer']), (losses['none'], norms['none'], bits['none']))
+            if 'gradients' in bits:
+                self.assertEqual((losses['gradients'], bits['gradients']), (losses['none'], bits['none']))
+                self.assert_close(norms['gradients'], norms['none'], 1e-6)
+            else:
+                self.assert_close(losses['weights'], losses['none'], 1e-4)
+                self.assert_close(norms['weights'], norms['none'], 1e-3)
+
+    def assert_close(self, found, expected, bound):
+        """Whether numbers, or None for those that are not finite, are the same within a relative bound."""
+        for one, other in zip(found, expected, strict=True):
+            self.assertTrue(one == other or math.isclose(one, other, rel_tol=bound), (one, other))
 
     def test_ranks_that_share_a_device(self):
         model = self.model('mlp')

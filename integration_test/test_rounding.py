@@ -66,6 +66,7 @@ class RoundingTest(test_cuda.EmulatedCase):
                         build=test_cuda.BUILD, input=model / 'model.onnx', work=model / precision, precision=precision, clip=False, steps=1,
                         initial=model / 'initial.safetensors', batches=model / 'batches.safetensors'))
                     l5, _ = judge.lower_for(judge.lower(judge.graph(), equivalence.TO_L2, 'l2.mlir'), 1)[-1]
+                    l5 = judge.lower(l5, ('--pass-pipeline=builtin.module(sched.program(sched-fuse-epilogues))',), 'l5-epilogues.mlir')
                     program = self.of_program(model, precision)
                     rounded, exact = self.deviations(judge, l5, program, '--rounds'), self.deviations(judge, l5, program)
                     print(f'{family} {precision}: rounded', *(f'{kind} {value:.1e}' for kind, value in rounded.items()), f'; exact gradient {exact["gradient"]:.1e}')

@@ -42,6 +42,7 @@ public:
 
   /// Runs the subcommand. Where `emitted` is given, only writes the measuring program there.
   int run(const Flags &flags, const std::string &emitted) {
+    compileFlags.choice.fusesEpilogues = false; // both ways are measured
     MeasuredCommands first(context, profile);
     if (int code = addGiven(flags, first))
       return code;

@@ -140,12 +140,11 @@ static Results product(const LaunchCall &call) {
   return failed(product) ? Results() : SmallVector<Tensor>{*product};
 }
 
-/// Returns the product as a buffer of its type holds it, with all further operands added.
+/// Returns the product with all further operands added; a program rounds their sum, but not the product.
 static FailureOr<Tensor> multiplyAndAdd(const LaunchCall &call) {
   FailureOr<Tensor> product = multiply(call, call.types[0]);
   if (failed(product))
     return failure();
-  call.round(call.types[0].getElementType(), *product);
   SmallVector<Tensor> terms = {*product};
   llvm::append_range(terms, call.inputs.drop_front(2));
   return addUp(call, terms, call.types[0]);

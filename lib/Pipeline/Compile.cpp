@@ -16,7 +16,6 @@
 #include "windlass/Dialect/Sched/Analysis/Scratch.h"
 #include "windlass/Pipeline/Claims.h"
 #include "windlass/Profile/Kernels/ChooseAttentions.h"
-#include "windlass/Profile/Kernels/ChooseEpilogues.h"
 
 #include "mlir/Pass/PassManager.h"
 #include "llvm/ADT/StringExtras.h"
@@ -100,7 +99,7 @@ LogicalResult Compilation::makePlan(const PlanChoice &choice, std::unique_ptr<Pa
       return failure();
     fit.apply(*module);
     scheduled = std::move(fit.schedule);
-  } else if (failed(makeSchedule(*module, cluster, choice.threads, Code::strategy, purpose, scheduled))) {
+  } else if (failed(makeSchedule(*module, choice, Code::strategy, purpose, scheduled))) {
     return failure();
   }
   if (failed(checkMemory(*unplanned, choice)))
@@ -312,6 +311,8 @@ LogicalResult Compilation::searchPlan(const PlanChoice &choice, Purpose purpose)
 
 LogicalResult Compilation::applyPlan(const plan::PlanFile &plan, const PlanChoice &choice, Purpose purpose) {
   cluster = plan.cluster;
+  PlanChoice itsChoice = choice;
+  itsChoice.cluster = cluster;
   unplanned = module->clone();
   if (failed(putPlan(*module, plan, "the plan")) || failed(plan::checkPins(*module, plan.settings.pins)))
     return failure();
@@ -323,7 +324,7 @@ LogicalResult Compilation::applyPlan(const plan::PlanFile &plan, const PlanChoic
     manager.addPass(plan::createVerifyLayouts(options));
   };
   if (failed(runPasses(*module, Code::plan_mismatch, verifyLayouts)) ||
-      failed(makeSchedule(*module, cluster, choice.threads, Code::plan_mismatch, purpose, scheduled)))
+      failed(makeSchedule(*module, itsChoice, Code::plan_mismatch, purpose, scheduled)))
     return failure();
   // The search for plans that fit keeps state, gradients and weights where this plan does.
   for (auto parameter : module->getOps<train::ParameterOp>())
@@ -387,13 +388,6 @@ LogicalResult Compilation::emit(const PlanChoice &choice, cpp::ProjectFiles &fil
   std::string precision = plan::getPlanSettings(*module, compiled.dims, compiled.loss).precision;
   if (rt::status checked = checkPrecision(backend, precision); !checked.is_ok())
     return error(checked.kind()) << checked.message();
-  const ProductChoices *products = choice.profile && choice.profile->products ? &*choice.profile->products : nullptr;
-  if (backend == "cuda") {
-    for (sched::ProgramOp program : sched::getPrograms(*scheduled.module))
-      chooseEpilogues(program, products);
-    // Commands have moved, so it must be verified that no byte is read or written in another order.
-    scheduled.isVerified = false;
-  }
   if (failed(verifySchedule(scheduled)))
     return failure();
   cpp::ProjectOptions options;
@@ -408,7 +402,7 @@ LogicalResult Compilation::emit(const PlanChoice &choice, cpp::ProjectFiles &fil
   options.backend = backend;
   options.ranks = getRanks();
   options.reserveBytes = cluster.reserveBytes;
-  options.products = products;
+  options.products = choice.profile && choice.profile->products ? &*choice.profile->products : nullptr;
   auto made = cpp::makeProject(*scheduled.module, options);
   if (failed(made))
     return failure();

@@ -86,7 +86,7 @@ LogicalResult StepFitting::attempt(size_t count, Schedule &schedule) {
   tried.insert(count);
   steps.apply(*planned, count);
   schedule.hasDroppedPrefetch = hasDroppedPrefetch;
-  return makeSchedule(*planned, choice.cluster, choice.threads, Code::strategy, Purpose::trial, schedule);
+  return makeSchedule(*planned, choice, Code::strategy, Purpose::trial, schedule);
 }
 
 LogicalResult StepFitting::tryCount(size_t count, bool &fits) {
@@ -198,7 +198,7 @@ LogicalResult Fitting::run(bool wantsLeast, int64_t expectedExcess) {
   bool isSureToExceed = expectedExcess > limit / kSureShare && !plan::getSegmentBlocks(planned).empty();
   // First, the unchanged plan.
   if (!isSureToExceed) {
-    if (failed(makeSchedule(planned, choice.cluster, choice.threads, Code::strategy, Purpose::trial, fit.schedule)))
+    if (failed(makeSchedule(planned, choice, Code::strategy, Purpose::trial, fit.schedule)))
       return failure();
     fit.excessBytes = fit.schedule.bytes - limit;
     if (fit.excessBytes <= 0)

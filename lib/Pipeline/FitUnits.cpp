@@ -24,7 +24,7 @@ LogicalResult windlass::fitUnits(ModuleOp planned, const PlanChoice &choice, Pur
       next.excessBytes = fit.excessBytes;
       next.unitBytes = bytes;
       next.apply(*copy);
-      if (failed(makeSchedule(*copy, choice.cluster, choice.threads, Code::strategy, Purpose::trial, next.schedule)))
+      if (failed(makeSchedule(*copy, choice, Code::strategy, Purpose::trial, next.schedule)))
         return failure();
       double shorter = predictStep(*next.schedule.module, costs).seconds;
       if (next.schedule.bytes > choice.getMemoryLimit() || shorter >= seconds)

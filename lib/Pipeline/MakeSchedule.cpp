@@ -6,6 +6,7 @@
 #include "windlass/Dialect/Plan/Transforms/Segments.h"
 #include "windlass/Dialect/Sched/IR/Place.h"
 #include "windlass/Dialect/Train/IR/TrainFunctions.h"
+#include "windlass/Profile/Kernels/ChooseEpilogues.h"
 
 using namespace mlir;
 using namespace windlass;
@@ -40,16 +41,20 @@ static LogicalResult lowerToCommands(ModuleOp module, Code code) {
                  succeeded(runPhases(module, Code::lowering, {Phase::fuse, Phase::lowerToCommands})));
 }
 
-LogicalResult windlass::makeSchedule(ModuleOp planned, const Cluster &cluster, int64_t threads, Code code,
-                                     Purpose purpose, Schedule &schedule) {
+LogicalResult windlass::makeSchedule(ModuleOp planned, const PlanChoice &choice, Code code, Purpose purpose,
+                                     Schedule &schedule) {
   schedule.recompute = reportRecompute(planned);
   schedule.module = planned.clone();
   schedule.isVerified = false;
   if (failed(materialize(*schedule.module, code)) || failed(lowerToCommands(*schedule.module, code)))
     return failure();
   schedule.bytes = 0;
+  bool fuses = choice.fusesEpilogues && choice.cluster.getBackend() == "cuda";
+  const Profile *profile = choice.profile.get();
   for (sched::ProgramOp program : sched::getPrograms(*schedule.module)) {
-    rt::reserve reserve = declareReserve(program, cluster, threads);
+    if (fuses)
+      chooseEpilogues(program, profile && profile->products ? &*profile->products : nullptr);
+    rt::reserve reserve = declareReserve(program, choice.cluster, choice.threads);
     sched::ArenaOp arena = sched::getDeviceArena(program);
     int64_t bytes = reserve.total() + static_cast<int64_t>(arena.getBytes());
     if (bytes <= schedule.bytes)

@@ -1,5 +1,6 @@
 #include "Labels.h"
 
+#include "Epilogues.h"
 #include "WholeWork.h"
 
 #include "windlass/Dialect/Plan/Transforms/Propagation.h"
@@ -149,6 +150,7 @@ void Labels::makeOperatorLabels(unsigned group) {
     wholeBytes += static_cast<double>(getTensorBytes(typeOf(value)));
 
   std::vector<OperatorLabel> &labels = operators[group];
+  const bool isEpilogue = costs.fusesEpilogues() && mayBeEpilogue(op);
   auto add = [&](const plan::Splits &choice, ArrayRef<plan::LayoutAttr> available) {
     OperatorLabel label;
     label.strategy = plan::getStrategy(op->getContext(), own, choice);
@@ -173,7 +175,7 @@ void Labels::makeOperatorLabels(unsigned group) {
       OperatorWork &work = label.work = getWholeWork(op);
       work.flops = whole.flops / static_cast<double>(parts);
       work.bytes = wholeBytes > 0 ? whole.bytes * bytes / wholeBytes : 0;
-      label.picoseconds = costs.getPicoseconds(work) + getInnerCost(op, own, label);
+      label.picoseconds = (isEpilogue ? 0 : costs.getPicoseconds(work)) + getInnerCost(op, own, label);
     }
     labels.push_back(std::move(label));
   };

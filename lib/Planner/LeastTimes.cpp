@@ -1,5 +1,8 @@
 #include "LeastTimes.h"
 
+#include "Epilogues.h"
+#include "Makers.h"
+
 #include "windlass/Dialect/Plan/Transforms/Segments.h"
 #include "windlass/Support/TensorBytes.h"
 
@@ -20,19 +23,6 @@ bool isArithmetic(Operation *op) {
   return compute && compute.getPrecisionClass() == train::PrecisionClass::Contraction;
 }
 
-/// Whether the operator makes no command of its own, but names bytes that others have made.
-bool isPassive(Operation *op) {
-  return plan::Recomputation::isFree(op) || plan::Recomputation::isView(op) || llvm::isa<train::StashOp>(op);
-}
-
-/// Returns the operator that made the elements of a value; null for arguments.
-Operation *findMaker(Value value) {
-  Operation *maker = value.getDefiningOp();
-  while (maker && isPassive(maker) && maker->getNumOperands() > 0)
-    maker = maker->getOperand(0).getDefiningOp();
-  return maker;
-}
-
 /// Whether the operator becomes a map. A sum does unless kernels may add all of its terms to one buffer.
 bool isMap(Operation *op) {
   if (auto sum = llvm::dyn_cast<train::AccumulateOp>(op))
@@ -41,27 +31,6 @@ bool isMap(Operation *op) {
       return maker && (llvm::isa<train::ScalarOpInterface, train::AttentionGradOp>(maker) || isNormGradient(maker));
     });
   return llvm::isa<train::ScalarOpInterface>(op) && op->getNumResults() == 1;
-}
-
-/// Returns the value as it was made, before it was stashed, reshaped or transposed.
-Value findRoot(Value value) {
-  while (Operation *maker = value.getDefiningOp()) {
-    if (!llvm::isa<train::StashOp, train::ReshapeOp, train::TransposeOp>(maker))
-      break;
-    value = maker->getOperand(0);
-  }
-  return value;
-}
-
-/// Calls `visit` with each operator that reads the elements of a value and is no view of them.
-void forEachReader(Value value, llvm::function_ref<void(Operation *)> visit) {
-  for (Operation *user : value.getUsers()) {
-    if (isPassive(user))
-      for (Value result : user->getResults())
-        forEachReader(result, visit);
-    else if (llvm::isa<train::TrainOpInterface>(user))
-      visit(user);
-  }
 }
 
 /// Whether a kernel, which is no element-wise function, writes the value to memory. The input's gradient of a norm may
@@ -191,8 +160,8 @@ std::optional<Traffic> getTraffic(Operation *op, const Copied &copied) {
 
 LeastTimes::LeastTimes(const Groups &groups, const Labels &labels, const CostModel &costs, plan::MeshAttr mesh,
                        bool isCut)
-    : groups(groups), labels(labels), mesh(mesh), isCut(isCut), times(groups.getOperators().size()),
-      recomputed(groups.getOperators().size()) {
+    : groups(groups), labels(labels), mesh(mesh), isCut(isCut), fusesEpilogues(costs.fusesEpilogues()),
+      times(groups.getOperators().size()), recomputed(groups.getOperators().size()) {
   if (isCut)
     findCopied();
   findWeightGradients();
@@ -243,7 +212,8 @@ void LeastTimes::addTimes(unsigned group, const CostModel &costs) {
   const OperatorGroup &its = groups.getOperators()[group];
   Operation *op = its.front();
   std::optional<Traffic> traffic = getCommonTraffic(its, copied);
-  if (isCut && isForWeights[group] && llvm::isa<train::AccumulateOp>(op))
+  if ((isCut && isForWeights[group] && llvm::isa<train::AccumulateOp>(op)) ||
+      (fusesEpilogues && llvm::any_of(its.ops, mayBeEpilogue)))
     traffic.reset();
   for (const OperatorLabel &label : labels.ofOperator(group)) {
     int64_t least = 0;

@@ -135,7 +135,10 @@ protected:
   /// Schedules a plan; returns false where its cut is none that programs can run.
   bool schedule(ModuleOp planned, Schedule &schedule) {
     ScopedDiagnosticHandler silent(&context, [&](Diagnostic &) { return success(stages > 1); });
-    return succeeded(makeSchedule(planned, cluster, 1, Code::strategy, Purpose::trial, schedule));
+    PlanChoice choice;
+    choice.cluster = cluster;
+    choice.threads = 1;
+    return succeeded(makeSchedule(planned, choice, Code::strategy, Purpose::trial, schedule));
   }
 
   /// Returns the nanoseconds of a step; for a pipeline, those in which its positions are busy, summed up. The sum is at

@@ -2,7 +2,7 @@
 #ifndef WINDLASS_PIPELINE_MAKESCHEDULE_H
 #define WINDLASS_PIPELINE_MAKESCHEDULE_H
 
-#include "windlass/Cluster/Cluster.h"
+#include "windlass/Pipeline/PlanChoice.h"
 #include "windlass/Dialect/Sched/IR/Programs.h"
 #include "windlass/Support/Diagnostics.h"
 #include "windlass/rt/reserve.h"
@@ -56,10 +56,11 @@ struct Schedule {
 /// Takes a module from L3 to L3b. Errors are of kind `code`.
 mlir::LogicalResult materialize(mlir::ModuleOp module, Code code);
 
-/// Schedules a copy of `planned`, at L3, to L5, verified where `purpose` is a program. `threads` is the number of
-/// threads of a rank, 0 for its part of this host's processors. Errors about layouts are of kind `code`.
-mlir::LogicalResult makeSchedule(mlir::ModuleOp planned, const Cluster &cluster, int64_t threads, Code code,
-                                 Purpose purpose, Schedule &schedule);
+/// Schedules a copy of `planned`, at L3, to L5, verified where `purpose` is a program. Of `choice` only what says how
+/// commands run on the devices matters: the cluster, the threads, the profile and whether epilogues are fused. Errors
+/// about layouts are of kind `code`.
+mlir::LogicalResult makeSchedule(mlir::ModuleOp planned, const PlanChoice &choice, Code code, Purpose purpose,
+                                 Schedule &schedule);
 
 /// Verifies a schedule that was made for a trial, or changed since; does nothing for one that is verified.
 mlir::LogicalResult verifySchedule(Schedule &schedule);

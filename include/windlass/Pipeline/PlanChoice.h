@@ -47,6 +47,9 @@ struct PlanChoice {
   int64_t getPositionRanks() const { return cluster.getDevices() / pipeline.positions; }
   /// The measured times of the cluster's devices; null for the analytic model.
   std::shared_ptr<const Profile> profile;
+  /// Whether products are computed with what follows them where a device's library can, unless the profile says that
+  /// this is slower. It is false where the commands apart are of interest too, as they are for measuring.
+  bool fusesEpilogues = true;
 };
 
 } // namespace windlass

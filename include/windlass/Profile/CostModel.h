@@ -120,6 +120,10 @@ public:
   /// Returns whether collectives run at the same time as operators; CPU ranks share their cores with their collectives.
   bool overlapsCollectives() const { return overlaps; }
 
+  /// Returns whether products may be computed together with what follows them, as libraries of GPUs do
+  /// (`sched::fuseEpilogues`).
+  bool fusesEpilogues() const { return fuses; }
+
   /// Returns the time that the host takes to issue a command of the update, or else of a micro-batch.
   int64_t getIssuePicoseconds(bool isUpdate) const {
     return toPicoseconds(isUpdate ? device.updateIssueSeconds : device.issueSeconds);
@@ -131,7 +135,7 @@ public:
 private:
   CollectiveWork getMessageWork(int64_t from, int64_t to, double bytes) const;
   void addHostRates(const HostGroup &group, bool isFirst);
-  bool overlaps = false, sharesHostMemory = false;
+  bool overlaps = false, fuses = false, sharesHostMemory = false;
   /// The largest latency and the smallest rate of the links between devices and hosts. An unknown latency counts as 0;
   /// a rate of 0 says that one of the rates is unknown.
   double hostLinkLatencySeconds = 0, hostLinkBytesPerSecond = 0;

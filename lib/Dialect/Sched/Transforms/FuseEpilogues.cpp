@@ -1,10 +1,16 @@
 #include "windlass/Dialect/Sched/Transforms/FuseEpilogues.h"
 
 #include "windlass/Dialect/Sched/Analysis/CommandMoves.h"
+#include "windlass/Dialect/Sched/Transforms/Passes.h"
 
 using namespace mlir;
 using namespace windlass;
 using namespace windlass::sched;
+
+namespace windlass::sched {
+#define GEN_PASS_DEF_FUSEEPILOGUES
+#include "windlass/Dialect/Sched/Transforms/Passes.h.inc"
+} // namespace windlass::sched
 
 namespace {
 
@@ -211,6 +217,12 @@ private:
 
   ProgramOp program;
   llvm::function_ref<bool(LaunchOp)> wants;
+};
+
+struct FuseEpilogues : sched::impl::FuseEpiloguesBase<FuseEpilogues> {
+  void runOnOperation() override {
+    fuseEpilogues(getOperation(), [](LaunchOp) { return true; });
+  }
 };
 
 } // namespace

@@ -109,6 +109,18 @@ def JoinUpdates : Pass<"sched-join-updates", "::windlass::sched::ProgramOp"> {
   }];
 }
 
+def FuseEpilogues : Pass<"sched-fuse-epilogues", "::windlass::sched::ProgramOp"> {
+  let summary = "Fuses matrix products with the commands that follow them, as libraries of devices compute them";
+  let description = [{
+    Afterwards these are one command, on the same buffers, wherever no order of commands and no memory forbids it: a
+    product, and a map right behind it that adds a bias to its columns (`matmul_bias`), or that and another matrix, or
+    that and the tanh approximation of GELU in 16 bits (`matmul_bias_gelu`); a product, and the sum of one of its
+    operands over what it contracts, the gradient of a bias (`matmul_bias_grad`). The earlier command moves to the
+    place of the later. Such a command rounds its results once; two commands would round the product too.
+    Schedules for devices are made so, but where a profile says that two kernels are faster.
+  }];
+}
+
 def VerifyCommands : Pass<"sched-verify-commands", "::mlir::ModuleOp"> {
   let summary = "Checks commands: memory, order of streams, collectives";
   let description = [{

@@ -1,0 +1,33 @@
+#include "Epilogues.h"
+
+#include "Makers.h"
+
+#include "windlass/Dialect/Train/IR/TrainOps.h"
+
+#include "mlir/IR/TypeUtilities.h"
+
+using namespace mlir;
+using namespace windlass;
+using namespace windlass::planner;
+
+static bool isProduct(Operation *op) { return llvm::isa_and_present<train::MatmulOp>(op); }
+
+/// Whether the operator may add something to a product, as a part of it.
+static bool mayAddToProduct(Operation *op) {
+  return llvm::isa_and_present<train::AddOp>(op) &&
+         llvm::any_of(op->getOperands(), [](Value operand) { return isProduct(findMaker(operand)); });
+}
+
+bool planner::mayBeEpilogue(Operation *op) {
+  if (auto sum = llvm::dyn_cast<train::ReduceOp>(op)) {
+    bool isReadByProduct = false;
+    forEachReader(findRoot(sum.getInput()), [&](Operation *reader) { isReadByProduct |= isProduct(reader); });
+    return isReadByProduct && sum.getKind() == train::ReductionKind::sum;
+  }
+  if (mayAddToProduct(op))
+    return true;
+  auto gelu = llvm::dyn_cast<train::GeluTanhOp>(op);
+  if (!llvm::isa<train::AddOp>(op) && !(gelu && getElementTypeOrSelf(gelu.getType()).getIntOrFloatBitWidth() == 16))
+    return false;
+  return llvm::any_of(op->getOperands(), [](Value operand) { return mayAddToProduct(findMaker(operand)); });
+}
