@@ -5,6 +5,10 @@
 
 #include "windlass/rt/map.h"
 
+#if defined(WINDLASS_CUDA_EMULATED)
+#include "streams.h"
+#endif
+
 #include <atomic>
 #include <chrono>
 
@@ -122,6 +126,8 @@ TEST_P(Nccl, Messages) {
 
 #if defined(WINDLASS_CUDA_EMULATED) // on devices only a group that is aborted from outside ends so
 TEST(NcclMessages, AWrongOrderStops) {
+  if (cuda::emulation::has_drawn_orders())
+    GTEST_SKIP() << "nobody waits for what is sent";
   std::atomic<int> sent{0};
   run_members(3, [&](transport &world) {
     std::unique_ptr<ring_member> m = std::make_unique<ring_member>(world, nccl_group());

@@ -2,6 +2,8 @@
 // processor. One block runs after another; its threads are fibers that change places at barriers, so that shared
 // memory and warps behave as the kernels expect. Only what the back end uses is here.
 //
+// Commands are done at once, or in orders that are drawn (streams.h).
+//
 // Memory of the "device" cannot be reached between launches and copies: host code that touches it ends with a signal,
 // as it would with a device.
 //

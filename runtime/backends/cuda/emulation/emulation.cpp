@@ -1,6 +1,5 @@
 #include "cuda_runtime.h"
-
-#include "windlass/rt/kernel_times.h"
+#include "streams.h"
 
 #include "windlass/rt/detail/team.h"
 
@@ -16,47 +15,12 @@
 
 thread_local emulated_place threadIdx, blockIdx, blockDim, gridDim;
 
-/// Commands in an order in which they may run.
-struct emulated_graph {
-  std::vector<std::function<void()>> commands;
-};
-/// Records for a graph, or does at once what it is given. `news` counts what it was given while it recorded.
-struct emulated_stream {
-  std::shared_ptr<emulated_graph> recording;
-  std::uint64_t news = 0, joined = 0;
-  int priority = 0;
-};
-struct emulated_event {
-  double seconds = 0;                        ///< when it was recorded last
-  std::shared_ptr<emulated_graph> recording; ///< in which that was, of which stream and after how much of its news
-  emulated_stream *stream = nullptr;
-  std::uint64_t news = 0;
-};
-
-namespace {
-
-/// That record for the graph, besides the one that began it.
-std::vector<emulated_stream *> &forked_streams() {
-  static thread_local std::vector<emulated_stream *> streams;
-  return streams;
-}
-
-/// Does a command when the stream comes to it.
-cudaError_t give(emulated_stream *stream, std::function<void()> command) {
-  if (stream == nullptr || stream->recording == nullptr) {
-    command();
-    return cudaSuccess;
-  }
-  ++stream->news;
-  stream->recording->commands.push_back(std::move(command));
-  return cudaSuccess;
-}
-
-} // namespace
-
 namespace windlass::rt::cuda::emulation {
 
 namespace {
+
+/// The bytes of memory that nobody has written, where orders are drawn: NaN in every type of floats.
+constexpr int not_written = 0xff;
 
 /// The device's memory, open to the process only while something runs on the device.
 class guarded_memory {
@@ -75,8 +39,12 @@ public:
       munmap(reinterpret_cast<void *>(base + size), begin + page - base);
     void *const out = reinterpret_cast<void *>(base);
     madvise(out, size, MADV_HUGEPAGE); // a hint
-    if (users_ > 0)
+    if (users_ > 0 || has_drawn_orders())
       mprotect(out, size, PROT_READ | PROT_WRITE);
+    if (has_drawn_orders())
+      std::memset(out, not_written, bytes);
+    if (users_ == 0)
+      mprotect(out, size, PROT_NONE);
     areas_[out] = size;
     return out;
   }
@@ -116,11 +84,6 @@ guarded_memory &memory() {
   return all;
 }
 
-struct open_memory {
-  open_memory() { memory().open(); }
-  ~open_memory() { memory().close(); }
-};
-
 constexpr std::size_t stack_bytes = 64 << 10;
 constexpr unsigned warp = 32;
 
@@ -146,6 +109,7 @@ public:
     while (fibers_.size() < threads)
       fibers_.push_back(std::make_unique<fiber>());
     count_ = threads;
+    order_.resize(threads);
     for (unsigned i = 0; i < threads; ++i) {
       fiber &f = *fibers_[i];
       f.number = i;
@@ -155,7 +119,8 @@ public:
     while (true) {
       unsigned left = 0;
       bool moved = false;
-      for (unsigned i = 0; i < threads; ++i) {
+      draw_order(threads, order_.data());
+      for (unsigned i : order_) {
         if (fibers_[i]->state == fiber::running) {
           resume(*fibers_[i]);
           moved = true;
@@ -224,6 +189,7 @@ private:
   }
 
   std::vector<std::unique_ptr<fiber>> fibers_;
+  std::vector<unsigned> order_; ///< in which threads take turns
   jmp_buf main_;
   fiber *current_ = nullptr;
   const std::function<void()> *thread_ = nullptr;
@@ -245,19 +211,28 @@ void scheduler::enter() {
 
 } // namespace
 
+open_memory::open_memory() { memory().open(); }
+open_memory::~open_memory() { memory().close(); }
+
 static void run(unsigned blocks, unsigned threads, const std::function<void()> &thread) {
   const open_memory open;
   detail::flush_denormals();
   gridDim.x = blocks;
   blockDim.x = threads;
-  for (unsigned b = 0; b < blocks; ++b) {
+  std::vector<unsigned> order(blocks);
+  draw_order(blocks, order.data());
+  for (unsigned b : order) {
     blockIdx.x = b;
     mine().run_block(threads, thread);
   }
 }
 
 int launch(emulated_stream *stream, unsigned blocks, unsigned threads, std::function<void()> thread) {
-  return give(stream, [=, thread = std::move(thread)] { run(blocks, threads, thread); });
+  give(stream, [=, thread = std::move(thread)](bool) {
+    run(blocks, threads, thread);
+    return true;
+  });
+  return cudaSuccess;
 }
 
 void exchange(void *value, std::size_t bytes, unsigned lane) { mine().exchange(value, bytes, lane); }
@@ -320,113 +295,61 @@ cudaError_t cudaFree(void *memory) {
   emulation::memory().free(memory);
   return cudaSuccess;
 }
+/// Memory that the device reaches too, by its begin.
+static std::mutex pinned_mutex;
+static std::map<const char *, std::size_t> pinned;
+
+static bool is_pinned(const void *memory) {
+  const std::lock_guard<std::mutex> lock(pinned_mutex);
+  const char *const at = static_cast<const char *>(memory);
+  auto area = pinned.upper_bound(at);
+  return area != pinned.begin() && at < (--area)->first + area->second;
+}
+
 cudaError_t cudaHostAlloc(void **out, std::size_t bytes, unsigned) {
   *out = std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
-  return *out == nullptr ? cudaErrorMemoryAllocation : cudaSuccess;
+  if (*out == nullptr)
+    return cudaErrorMemoryAllocation;
+  if (emulation::has_drawn_orders())
+    std::memset(*out, emulation::not_written, bytes);
+  const std::lock_guard<std::mutex> lock(pinned_mutex);
+  pinned[static_cast<const char *>(*out)] = bytes;
+  return cudaSuccess;
 }
 cudaError_t cudaFreeHost(void *memory) {
+  {
+    const std::lock_guard<std::mutex> lock(pinned_mutex);
+    pinned.erase(static_cast<const char *>(memory));
+  }
   std::free(memory);
   return cudaSuccess;
 }
-cudaError_t cudaMemcpyAsync(void *to, const void *from, std::size_t bytes, cudaMemcpyKind, cudaStream_t stream) {
-  return give(stream, [=] {
+cudaError_t cudaMemcpyAsync(void *to, const void *from, std::size_t bytes, cudaMemcpyKind kind, cudaStream_t stream) {
+  // CUDA takes what is not pinned before the call returns.
+  std::shared_ptr<std::vector<char>> taken;
+  if (kind == cudaMemcpyHostToDevice && emulation::has_drawn_orders() && !is_pinned(from))
+    taken =
+        std::make_shared<std::vector<char>>(static_cast<const char *>(from), static_cast<const char *>(from) + bytes);
+  emulation::give(stream, [=](bool) {
     const emulation::open_memory open;
-    std::memcpy(to, from, bytes);
+    std::memcpy(to, taken ? taken->data() : from, bytes);
+    return true;
   });
+  return cudaSuccess;
 }
 cudaError_t cudaMemsetAsync(void *memory, int value, std::size_t bytes, cudaStream_t stream) {
-  return give(stream, [=] {
+  emulation::give(stream, [=](bool) {
     const emulation::open_memory open;
     std::memset(memory, value, bytes);
+    return true;
   });
+  return cudaSuccess;
 }
 // The host reaches its own memory only.
 cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void *data) {
-  return give(stream, [=] { function(data); });
-}
-// Streams do at once what they are given, so that events have always been reached.
-cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest) {
-  *least = 0;
-  *greatest = -5; // as on an H100
+  emulation::give(stream, [=](bool) {
+    function(data);
+    return true;
+  });
   return cudaSuccess;
 }
-cudaError_t cudaStreamCreateWithPriority(cudaStream_t *out, unsigned, int priority) {
-  *out = new emulated_stream;
-  (*out)->priority = priority;
-  return cudaSuccess;
-}
-cudaError_t cudaStreamGetPriority(cudaStream_t stream, int *priority) {
-  *priority = stream->priority;
-  return cudaSuccess;
-}
-cudaError_t cudaStreamDestroy(cudaStream_t stream) {
-  delete stream;
-  return cudaSuccess;
-}
-cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
-  return stream->recording ? cudaErrorStreamCaptureUnsupported : cudaSuccess;
-}
-cudaError_t cudaStreamQuery(cudaStream_t stream) { return cudaStreamSynchronize(stream); }
-cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
-  if (event->recording == nullptr)
-    return stream->recording ? cudaErrorStreamCaptureIsolation : cudaSuccess;
-  if (event->stream->recording != event->recording)
-    return cudaErrorCapturedEvent; // of a recording that has ended
-  if (stream->recording == nullptr) {
-    stream->recording = event->recording;
-    stream->news = 1; // the wait
-    stream->joined = 0;
-    forked_streams().push_back(stream);
-  }
-  event->stream->joined = std::max(event->stream->joined, event->news);
-  return stream->recording == event->recording ? cudaSuccess : cudaErrorStreamCaptureIsolation;
-}
-cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
-  stream->recording = std::make_shared<emulated_graph>();
-  return cudaSuccess;
-}
-cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *out) {
-  bool has_joined = true;
-  for (emulated_stream *each : forked_streams()) {
-    has_joined = has_joined && each->joined == each->news;
-    each->recording = nullptr;
-  }
-  forked_streams().clear();
-  *out = has_joined ? new emulated_graph(*stream->recording) : nullptr;
-  stream->recording = nullptr;
-  return has_joined ? cudaSuccess : cudaErrorStreamCaptureUnjoined;
-}
-cudaError_t cudaGraphInstantiate(cudaGraphExec_t *out, cudaGraph_t graph, unsigned long long) {
-  *out = new emulated_graph(*graph);
-  return cudaSuccess;
-}
-cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t) {
-  for (const std::function<void()> &command : graph->commands)
-    command();
-  return cudaSuccess;
-}
-cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
-  delete graph;
-  return cudaSuccess;
-}
-cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graph) { return cudaGraphDestroy(graph); }
-cudaError_t cudaEventCreateWithFlags(cudaEvent_t *out, unsigned) {
-  *out = new emulated_event;
-  return cudaSuccess;
-}
-cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
-  event->seconds = windlass::rt::clock_seconds();
-  event->recording = stream->recording;
-  event->stream = stream;
-  event->news = stream->news;
-  return cudaSuccess;
-}
-cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t begin, cudaEvent_t end) {
-  *milliseconds = static_cast<float>((end->seconds - begin->seconds) * 1e3);
-  return cudaSuccess;
-}
-cudaError_t cudaEventDestroy(cudaEvent_t event) {
-  delete event;
-  return cudaSuccess;
-}
-cudaError_t cudaDeviceSynchronize() { return cudaSuccess; }

@@ -1,13 +1,17 @@
 #include "nccl.h"
 
+#include "streams.h"
+
 #include "windlass/rt/detail/combine.h"
 
 #include <algorithm>
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 namespace emulation = windlass::rt::cuda::emulation;
@@ -68,64 +72,94 @@ struct nccl_group {
   bool is_aborted = false;
 };
 
-} // namespace
-
-struct emulated_nccl_member {
-  emulated_nccl_member(std::shared_ptr<nccl_group> group, int index) : group(std::move(group)), index(index) {}
+/// A rank of a group. Commands that streams have not come to keep it.
+struct nccl_member {
+  nccl_member(std::shared_ptr<nccl_group> group, int index) : group(std::move(group)), index(index) {}
 
   std::shared_ptr<nccl_group> group;
   int index;
-  ncclResult_t state = ncclSuccess;
+  std::atomic<ncclResult_t> state = ncclSuccess;
 
-  /// Moves messages until all are through.
-  void exchange(const std::vector<nccl_command> &commands) {
+  /// Messages that go at once, and which of them are through once they have been offered.
+  struct messages {
+    std::vector<nccl_command> all;
+    std::vector<bool> are_through;
+    std::size_t left = 0;
+  };
+
+  /// Moves messages; returns whether all are through, for which it waits if it may.
+  bool exchange(messages &own, bool may_wait) {
     std::unique_lock<std::mutex> lock(group->mutex);
-    std::size_t left = commands.size();
-    for (const nccl_command &c : commands)
-      if (c.what == nccl_command::send)
-        group->offers_of(index, c.peer).push_back(&c);
-    group->changed.notify_all();
+    if (own.left == 0) {
+      own.left = own.all.size();
+      own.are_through.assign(own.all.size(), false);
+      for (const nccl_command &c : own.all)
+        if (c.what == nccl_command::send)
+          group->offers_of(index, c.peer).push_back(&c);
+      group->changed.notify_all();
+    }
     // A message that was sent is through when it stands in its queue no longer.
     const auto is_sent = [&](const nccl_command &c) {
       const std::deque<const nccl_command *> &queue = group->offers_of(index, c.peer);
       return std::find(queue.begin(), queue.end(), &c) == queue.end();
     };
-    std::vector<bool> is_through(commands.size());
-    while (left > 0) {
+    while (own.left > 0) {
       bool has_moved = false;
-      for (std::size_t i = 0; i < commands.size(); ++i) {
-        const nccl_command &c = commands[i];
-        if (is_through[i] || (c.what == nccl_command::send ? !is_sent(c) : !receive(c)))
+      for (std::size_t i = 0; i < own.all.size(); ++i) {
+        const nccl_command &c = own.all[i];
+        if (own.are_through[i] || (c.what == nccl_command::send ? !is_sent(c) : !receive(c)))
           continue;
-        is_through[i] = has_moved = true;
-        --left;
+        own.are_through[i] = has_moved = true;
+        --own.left;
       }
       if (has_moved) {
         group->changed.notify_all();
       } else if (group->is_aborted) { // a member that has gone took what was for it
         withdraw();
-        return;
-      } else {
+        own.left = 0;
+      } else if (may_wait) {
         group->changed.wait(lock);
+      } else {
+        return false;
       }
     }
+    return true;
   }
 
-  /// A collective of all members; the last to come does the work.
-  void collect(const nccl_command &c) {
+  /// A collective of all members, and how many the group had finished when this member came to it.
+  struct collective {
+    nccl_command command;
+    std::optional<std::uint64_t> begun;
+  };
+
+  /// Takes part in a collective, of which the last to come does the work; returns whether it is through, for which it
+  /// waits if it may.
+  bool collect(collective &own, bool may_wait) {
     std::unique_lock<std::mutex> lock(group->mutex);
-    const std::uint64_t mine = group->finished;
-    group->arrived[index] = &c;
-    if (++group->arrivals == group->size) {
-      for (int m = 0; m < group->size; ++m)
-        work(m);
-      group->arrivals = 0;
-      ++group->finished;
-      group->changed.notify_all();
+    if (!own.begun) {
+      if (group->is_aborted) {
+        state = ncclRemoteError;
+        return true;
+      }
+      own.begun = group->finished;
+      group->arrived[index] = &own.command;
+      if (++group->arrivals == group->size) {
+        for (int m = 0; m < group->size; ++m)
+          work(m);
+        group->arrivals = 0;
+        ++group->finished;
+        group->changed.notify_all();
+      }
     }
-    group->changed.wait(lock, [&] { return group->finished != mine || group->is_aborted; });
-    if (group->finished == mine)
+    const auto is_over = [&] { return group->finished != *own.begun || group->is_aborted; };
+    if (may_wait)
+      group->changed.wait(lock, is_over);
+    else if (!is_over())
+      return false;
+    if (group->finished == *own.begun)
       state = ncclRemoteError;
+    own.begun = std::nullopt;
+    return true;
   }
 
 private:
@@ -179,6 +213,12 @@ private:
   std::vector<std::vector<std::byte>> results_;
 };
 
+} // namespace
+
+struct emulated_nccl_member {
+  std::shared_ptr<nccl_member> member;
+};
+
 namespace {
 
 /// Groups by the number of their name, until all members have joined and gone.
@@ -204,12 +244,17 @@ open_group &opened() {
 }
 
 ncclResult_t issue_messages(ncclComm_t comm, cudaStream_t stream, std::vector<nccl_command> messages) {
-  emulation::launch(stream, 1, 1, [comm, messages = std::move(messages)] { comm->exchange(messages); });
-  return comm->state;
+  auto own = std::make_shared<nccl_member::messages>();
+  own->all = std::move(messages);
+  emulation::give(stream, [member = comm->member, own](bool may_wait) {
+    const emulation::open_memory open;
+    return member->exchange(*own, may_wait);
+  });
+  return comm->member->state;
 }
 
 ncclResult_t issue_message(const nccl_command &c, ncclComm_t comm, cudaStream_t stream) {
-  if (c.peer < 0 || c.peer >= comm->group->size)
+  if (c.peer < 0 || c.peer >= comm->member->group->size)
     return ncclInvalidArgument;
   open_group &group = opened();
   if (group.depth == 0)
@@ -221,8 +266,13 @@ ncclResult_t issue_message(const nccl_command &c, ncclComm_t comm, cudaStream_t 
 }
 
 ncclResult_t issue_collective(const nccl_command &c, ncclComm_t comm, cudaStream_t stream) {
-  emulation::launch(stream, 1, 1, [comm, c] { comm->collect(c); });
-  return comm->state;
+  auto own = std::make_shared<nccl_member::collective>();
+  own->command = c;
+  emulation::give(stream, [member = comm->member, own](bool may_wait) {
+    const emulation::open_memory open;
+    return member->collect(*own, may_wait);
+  });
+  return comm->member->state;
 }
 
 const std::byte *bytes(const void *data) { return static_cast<const std::byte *>(data); }
@@ -246,20 +296,21 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t *out, int members, ncclUniqueId i
   std::shared_ptr<nccl_group> group = entry.lock();
   if (group == nullptr)
     entry = group = std::make_shared<nccl_group>(members);
-  *out = new emulated_nccl_member(std::move(group), member);
+  *out = new emulated_nccl_member{std::make_shared<nccl_member>(std::move(group), member)};
   return ncclSuccess;
 }
 
 ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *out) {
-  *out = comm->state;
+  *out = comm->member->state;
   return ncclSuccess;
 }
 
 ncclResult_t ncclCommAbort(ncclComm_t comm) {
   {
-    const std::lock_guard<std::mutex> lock(comm->group->mutex);
-    comm->group->is_aborted = true;
-    comm->group->changed.notify_all();
+    nccl_group &group = *comm->member->group;
+    const std::lock_guard<std::mutex> lock(group.mutex);
+    group.is_aborted = true;
+    group.changed.notify_all();
   }
   delete comm;
   return ncclSuccess;

@@ -1,0 +1,74 @@
+"""Programs on the emulated device give the same bits in whatever order streams, blocks and threads run that nothing orders.
+
+    test_orders.py              two orders of a few programs
+    test_orders.py all          more programs; 1000 orders of the smallest, 100 or 50 of the others
+"""
+
+import hashlib
+import json
+import pathlib
+import re
+import sys
+
+import common
+import test_cuda
+
+ALL = sys.argv[1:] == ['all']
+del sys.argv[1:]
+
+# Model, how many orders of all, the flags of its plan and those of its program.
+PROGRAMS = (
+    ('mlp', 1000, ('--cluster', 'h200:2', '--strategy', 'ddp', '--micro-batches', '2'), ('--micro-batches', '2')),
+    ('gpt2-tiny', 50, ('--cluster', 'h200:2', '--strategy', 'zero3', '--precision', 'bf16', '--offload', 'weights'), ()),
+    ('mlp', 50, ('--cluster', 'h200:1', '--strategy', 'ddp', '--clip'), ('--graphs', 'on')),
+    ('gpt2-tiny', 100, ('--cluster', 'h200:2', '--strategy', 'zero3', '--precision', 'bf16'), ()),
+    ('gpt2-tiny', 50, ('--cluster', 'h200:2', '--strategy', 'megatron', '--precision', 'f16'), ()),
+    ('gpt2-tiny', 50, ('--cluster', 'h200:2', '--strategy', 'ddp', '--stages', '2', '--micro-batches', '4'), ('--micro-batches', '4')),
+)
+FEW = PROGRAMS[:2]
+
+
+class OrdersTest(test_cuda.EmulatedCase):
+    def trained(self, program, model, name, *flags, seed=0):
+        """Returns what two steps leave: losses, norms and the bytes of the checkpoint."""
+        run = self.folder / f'{name}-{seed}'
+        self.succeed([program, '--data', model / 'batches.safetensors', '--steps', '2', *flags, '-o', run],
+                     env={'WINDLASS_EMULATED_SEED': str(seed)} if seed else {})
+        rows = [json.loads(line) for line in (run / 'metrics.jsonl').read_text().splitlines()]
+        files = sorted((run / 'checkpoints' / 'step-000002').glob('*.safetensors'))
+        self.assertTrue(files)
+        return [(row['loss'], row['grad_norm']) for row in rows], [hashlib.sha256(file.read_bytes()).hexdigest() for file in files]
+
+    def test_any_order_gives_the_same_bits(self):
+        for number, (name, orders, plan, flags) in enumerate(PROGRAMS if ALL else FEW):
+            model = self.folder / name
+            if not model.exists():
+                model = pathlib.Path(common.prepared(name, self.folder))
+            with self.subTest(name, plan=plan):
+                program = self.program(self.emit(model, *plan))
+                expected = self.trained(program, model, f'run{number}', *flags)
+                for seed in range(1, (orders if ALL else 2) + 1):
+                    self.assertEqual(self.trained(program, model, f'run{number}', *flags, seed=seed), expected, f'seed {seed}')
+                print(f'{name} {" ".join(plan)}: {seed} orders')
+
+    def test_a_program_without_its_waits_differs(self):
+        folder = self.folder / 'hasty'
+        folder.mkdir()
+        model = pathlib.Path(common.prepared('mlp', folder))
+        project = self.emit(model, '--cluster', 'h200:2', '--strategy', 'zero3')
+        expected = self.trained(self.program(project), model, 'patient')
+        step = project / 'src' / 'step.cpp'
+        step.write_text(re.sub(r'WINDLASS_TRY\(wait_event\([^;]*;', '', step.read_text()))
+        hasty = self.program(project)
+        self.assertEqual(self.trained(hasty, model, 'hasty-run'), expected)  # where each command is done at once
+        self.assertTrue(any(self.differs(expected, hasty, model, 'hasty-run', seed=seed) for seed in range(1, 11)))
+
+    def differs(self, expected, *arguments, **options):
+        try:
+            return self.trained(*arguments, **options) != expected
+        except self.failureException:  # it has stopped, by a loss that is not finite as a rule
+            return True
+
+
+if __name__ == '__main__':
+    common.main()
