@@ -57,6 +57,9 @@ class PackTest(unittest.TestCase):
         self.assertEqual(self.made.code, 0, self.made.err)
         self.assertIn('has no answers for gpt2-tiny, ', self.made.out)
         self.assertEqual({p.name for p in (self.pack / 'projects').iterdir()}, {'mlp-f32', 'mlp-bf16', 'mlp-f16', 'mlp-f32-ranks2'})
+        rounded = {p.parent.name: json.loads(p.read_text())['gradient'] for p in (self.pack / 'projects').glob('*/rounding.json')}
+        self.assertEqual(set(rounded), {'mlp-bf16', 'mlp-f16'})
+        self.assertTrue(0 < 4 * rounded['mlp-f16'] < rounded['mlp-bf16'] < 0.1, rounded)
         self.assertEqual({p.name for p in (self.pack / 'benchmarks' / 'gpt2_gpu').iterdir() if p.is_dir()},
                          {f'{kind}{name}' for kind in ('', 'profile-') for name in ('124m-batch16', '124m-batch64', '1558m-batch8', '1558m-batch16')})
         tables = {name: (self.pack / 'benchmarks' / 'gpt2_gpu' / name / 'src' / 'tables.cpp').read_text() for name in ('124m-batch16', '124m-batch64')}

@@ -13,6 +13,7 @@ import onnx
 
 import common
 import equivalence
+import rounding
 import test_cuda
 from windlass_models import files, safetensors_file
 
@@ -65,8 +66,7 @@ class RoundingTest(test_cuda.EmulatedCase):
                     judge = equivalence.Equivalence(equivalence.Setup(
                         build=test_cuda.BUILD, input=model / 'model.onnx', work=model / precision, precision=precision, clip=False, steps=1,
                         initial=model / 'initial.safetensors', batches=model / 'batches.safetensors'))
-                    l5, _ = judge.lower_for(judge.lower(judge.graph(), equivalence.TO_L2, 'l2.mlir'), 1)[-1]
-                    l5 = judge.lower(l5, ('--pass-pipeline=builtin.module(sched.program(sched-fuse-epilogues))',), 'l5-epilogues.mlir')
+                    l5 = rounding.lower(judge)
                     program = self.of_program(model, precision)
                     rounded, exact = self.deviations(judge, l5, program, '--rounds'), self.deviations(judge, l5, program)
                     print(f'{family} {precision}: rounded', *(f'{kind} {value:.1e}' for kind, value in rounded.items()), f'; exact gradient {exact["gradient"]:.1e}')
@@ -79,15 +79,7 @@ class ChoicesTest(common.Case):
     def test_experts(self):
         """f16 chooses the experts that doubles choose: another choice is a jump of the gradients, to 0.15."""
         model = common.completed('mixtral-tiny', self.folder)
-        values = {tensor.name: onnx.numpy_helper.to_array(tensor) for tensor in onnx.load(model).graph.initializer}
-        initial, batches = self.folder / 'initial.safetensors', self.folder / 'batches.safetensors'
-        safetensors_file.write({name: array for name, array in values.items() if array.dtype == numpy.float32}, initial)
-        stored = safetensors_file.read(common.MODELS / 'mixtral-tiny' / 'batches.safetensors')
-        safetensors_file.write({name: array for name, array in stored.items() if name.endswith('.0')}, batches)
-        judge = equivalence.Equivalence(equivalence.Setup(build=test_cuda.BUILD, input=model, work=self.folder / 'levels', precision='f16',
-                                                          clip=False, steps=1, initial=initial, batches=batches))
-        l5, _ = judge.lower_for(judge.lower(judge.graph(), equivalence.TO_L2, 'l2.mlir'), 1)[-1]
-        found = judge.deviations_by_rounding(l5)
+        found = rounding.deviations(test_cuda.BUILD, model, common.MODELS / 'mixtral-tiny' / 'batches.safetensors', 'f16', self.folder / 'levels')
         print(f'mixtral-tiny f16: gradient {found["gradient"]:.1e}')
         self.assertLess(found['gradient'], 1e-2)
 
