@@ -267,5 +267,6 @@ bool windlass::tryStrategy(ModuleOp unplanned, const PlanChoice &choice, FittedS
   auto add = [&](OpPassManager &manager) { manager.addPass(createStrategyPass(choice)); };
   return succeeded(runPasses(*planned, Code::strategy, add)) && getHeldBytes(*planned) <= choice.getMemoryLimit() &&
          succeeded(fitMemory(*planned, choice, Purpose::trial, /*wantsLeast=*/false, /*expectedExcess=*/0, fit)) &&
-         fit.schedule.bytes <= choice.getMemoryLimit();
+         fit.schedule.bytes <= choice.getMemoryLimit() &&
+         succeeded(fitUnits(*planned, choice, Purpose::trial, fit));
 }

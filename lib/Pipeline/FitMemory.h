@@ -39,7 +39,8 @@ mlir::LogicalResult fitMemory(mlir::ModuleOp planned, const PlanChoice &choice, 
 /// is a program.
 mlir::LogicalResult fitUnits(mlir::ModuleOp planned, const PlanChoice &choice, Purpose purpose, FittedSchedule &fit);
 
-/// Returns whether the named strategy of `choice` fits, as a trial on a copy of an L2 module; reports no errors.
+/// Returns whether the named strategy of `choice` fits, as a trial on a copy of an L2 module, and the schedule that its
+/// plan would have; reports no errors.
 bool tryStrategy(mlir::ModuleOp unplanned, const PlanChoice &choice, FittedSchedule &fit);
 
 } // namespace windlass
