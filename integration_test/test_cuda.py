@@ -3,6 +3,9 @@
 The emulation (runtime/backends/cuda/emulation) runs every kernel of the back end but those of cuBLASLt, so that what it
 trains is compared with PyTorch's stored losses, gradients and parameters. What nvcc builds is linked, and refuses to start without
 a device. Tests that need nvcc are skipped, with the reason, where there is none.
+
+    test_cuda.py                    compiles for one architecture
+    test_cuda.py architectures      only compiles, for all that are supported
 """
 
 import collections
@@ -27,7 +30,8 @@ NVCC = shutil.which('nvcc') or next((str(p) for p in [pathlib.Path('/usr/local/c
 CUDNN = next((f for f in ('/usr/include/cudnn.h', '/usr/local/cuda/include/cudnn.h') if pathlib.Path(f).exists()), None)
 EMULATED = ['-DWINDLASS_CUDA_EMULATED=ON']
 RUNTIME = ['-DCMAKE_BUILD_TYPE=Release', '-DWINDLASS_RUNTIME_TESTS=ON']
-COMPILED = [f'-DCMAKE_CUDA_COMPILER={NVCC}', '-DCMAKE_CUDA_ARCHITECTURES=80-real;90']
+ARCHITECTURES = '80-real;90' if sys.argv[1:2] == ['architectures'] else '90'
+COMPILED = [f'-DCMAKE_CUDA_COMPILER={NVCC}', f'-DCMAKE_CUDA_ARCHITECTURES={ARCHITECTURES}']
 
 
 class CudaTest(unittest.TestCase):
@@ -461,4 +465,6 @@ class Compiled(CudaTest):
 
 
 if __name__ == '__main__':
+    if sys.argv[1:2] == ['architectures']:
+        del sys.argv[1], Emulated
     common.main()
