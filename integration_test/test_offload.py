@@ -1,7 +1,8 @@
 """Plans whose optimizer state is in the host's memory, where it is updated too.
 
     test_offload.py             every level of the interpreter, plans, refusals
-    test_offload.py programs    emitted programs, which train bit for bit as those with all state on the device
+    test_offload.py programs    emitted programs, which train bit for bit as those with all state on the device, by three plans
+    test_offload.py all         by six
 """
 
 import dataclasses
@@ -267,6 +268,8 @@ class ProgramsTest(OffloadCase):
                 ('--strategy', 'zero2', '--communicator', 'mpi'))
         # In the others each rank accumulates gradients of which it updates a part at most: these stay on the device.
         with_gradients = runs[3:]
+        if not ALL:
+            runs = runs[1], runs[3], runs[4]
         for number, flags in enumerate(runs):
             with self.subTest(flags=flags):
                 kept = self.train(model, f'kept{number}', 4, *flags)
@@ -292,9 +295,9 @@ class ProgramsTest(OffloadCase):
 
 
 if __name__ == '__main__':
-    kept = ('ProgramsTest',) if sys.argv[1:2] == ['programs'] else ('LevelsTest', 'PlanTest')
-    if sys.argv[1:2] == ['programs']:
-        del sys.argv[1]
+    part = sys.argv.pop(1) if sys.argv[1:2] in (['programs'], ['all']) else 'levels'
+    ALL = part == 'all'
+    kept = ('LevelsTest', 'PlanTest') if part == 'levels' else ('ProgramsTest',)
     for name in ('LevelsTest', 'PlanTest', 'ProgramsTest'):
         if name not in kept:
             del globals()[name]
