@@ -3,7 +3,6 @@
 #include "Epilogues.h"
 #include "Makers.h"
 
-#include "windlass/Dialect/Plan/Transforms/Segments.h"
 #include "windlass/Support/TensorBytes.h"
 
 using namespace mlir;

@@ -39,12 +39,11 @@ public:
       munmap(reinterpret_cast<void *>(base + size), begin + page - base);
     void *const out = reinterpret_cast<void *>(base);
     madvise(out, size, MADV_HUGEPAGE); // a hint
-    if (users_ > 0 || has_drawn_orders())
+    if (has_drawn_orders()) {
       mprotect(out, size, PROT_READ | PROT_WRITE);
-    if (has_drawn_orders())
       std::memset(out, not_written, bytes);
-    if (users_ == 0)
-      mprotect(out, size, PROT_NONE);
+    }
+    mprotect(out, size, users_ > 0 ? PROT_READ | PROT_WRITE : PROT_NONE);
     areas_[out] = size;
     return out;
   }
