@@ -1,5 +1,5 @@
-"""How far a model's first step in 16 bits is from that in doubles, if nothing differs but the rounding: by the interpreter, which rounds doubles
-where a program for devices rounds.
+"""Finds how far rounding alone takes a model's first step in 16 bits from the step in doubles: the interpreter runs it in doubles, once as they are and
+once rounded where a program for devices rounds.
 
     rounding.py BUILD MODEL PRECISION     MODEL: a folder with model.onnx and batches.safetensors; prints the deviations as JSON
 """
@@ -26,7 +26,8 @@ def lower(judge):
 
 
 def deviations(build, model, stored, precision, work):
-    """Returns the largest norm of a difference over the norm of the exact value, by kind of value; `stored` are batches."""
+    """Returns, by kind of value, the largest norm of a difference over the norm of the exact value. `stored` is a file of batches, of which the first
+    is used."""
     work.mkdir(parents=True, exist_ok=True)
     values = {tensor.name: onnx.numpy_helper.to_array(tensor) for tensor in onnx.load(model).graph.initializer}
     initial, batches = work / 'initial.safetensors', work / 'batches.safetensors'

@@ -58,6 +58,12 @@ class CudaTest(unittest.TestCase):
         self.assertEqual(outcome.code, 0, outcome.err)
         return project
 
+    def digests(self, run, step):
+        """Returns a digest of each file of a checkpoint's values."""
+        files = sorted((run / 'checkpoints' / f'step-{step:06}').glob('*.safetensors'))
+        self.assertTrue(files)
+        return [hashlib.sha256(file.read_bytes()).hexdigest() for file in files]
+
     def compare(self, program, model, *flags):
         done = self.succeed([sys.executable, common.ROOT / 'integration_test' / 'parity.py', '--program', program, '--model', model, *flags])
         print(done.out, end='')
@@ -106,8 +112,7 @@ class Emulated(EmulatedCase):
             said[graphs] = self.succeed([program, '--data', model / 'batches.safetensors', '--micro-batches', '2', '--steps', '9', '--graphs', graphs, '-o', run]).err
             rows[graphs] = [json.loads(line) for line in (run / 'metrics.jsonl').read_text().splitlines()]
             rows[graphs] = [{key: value for key, value in row.items() if 'second' not in key and 'tokens_per' not in key} for row in rows[graphs]]
-            values = sorted((run / 'checkpoints' / 'step-000009').glob('*.safetensors'))
-            rows[graphs] += [hashlib.sha256(file.read_bytes()).hexdigest() for file in values]
+            rows[graphs] += self.digests(run, 9)
         self.assertEqual(rows['on'], rows['off'])
         self.assertEqual(rows['auto'], rows['off'])
         self.check_reserve(program, model, run)
@@ -392,7 +397,7 @@ class Emulated(EmulatedCase):
                 self.succeed([program, '--data', model / 'batches.safetensors', '--steps', '4', *(('--loss-scale', 2 ** 17) if precision == 'f16' else ()), '-o', run])
                 rows = [json.loads(line) for line in (run / 'metrics.jsonl').read_text().splitlines()]
                 losses[place], norms[place] = [row['loss'] for row in rows], [row['grad_norm'] for row in rows]
-                bits[place] = [hashlib.sha256(file.read_bytes()).hexdigest() for file in sorted((run / 'checkpoints' / 'step-000004').glob('*.safetensors'))]
+                bits[place] = self.digests(run, 4)
             self.assertEqual(len(losses['none']), 4)
             self.assertEqual((losses['optimizer'], norms['optimizer'], bits['optimizer']), (losses['none'], norms['none'], bits['none']))
             if 'gradients' in bits:

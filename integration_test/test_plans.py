@@ -27,7 +27,7 @@ STRATEGIES += tuple((row['name'], 4) for row in common.named_strategies() if row
 RANKS = (2, 4, 8)
 PLANS = 3
 FAMILIES = ['mlp', 'odd', 'irregular', 'gpt', 'gpt-fused', 'opt', 'bert', 'vit', 'resnet', 'resnet-grouped', 'llama', 'moe', 'mixtral', 'dropout']
-# Of these, named strategies are tried unless all are asked for.
+# The families whose named strategies are tried, unless all are asked for.
 NAMED_FAMILIES = ['mlp', 'irregular', 'gpt', 'resnet-grouped', 'mixtral']
 ENOUGH = 200
 TO_L3 = ('--plan-apply-random=seed={seed} ranks={R}', '--plan-verify-layouts=materialized=false')

@@ -159,8 +159,8 @@ std::optional<Traffic> getTraffic(Operation *op, const Copied &copied) {
 
 LeastTimes::LeastTimes(const Groups &groups, const Labels &labels, const CostModel &costs, plan::MeshAttr mesh,
                        bool isCut)
-    : groups(groups), labels(labels), mesh(mesh), isCut(isCut), fusesEpilogues(costs.fusesEpilogues()),
-      times(groups.getOperators().size()), recomputed(groups.getOperators().size()) {
+    : groups(groups), labels(labels), mesh(mesh), isCut(isCut), times(groups.getOperators().size()),
+      recomputed(groups.getOperators().size()) {
   if (isCut)
     findCopied();
   findWeightGradients();
@@ -212,7 +212,7 @@ void LeastTimes::addTimes(unsigned group, const CostModel &costs) {
   Operation *op = its.front();
   std::optional<Traffic> traffic = getCommonTraffic(its, copied);
   if ((isCut && isForWeights[group] && llvm::isa<train::AccumulateOp>(op)) ||
-      (fusesEpilogues && llvm::any_of(its.ops, mayBeEpilogue)))
+      (costs.fusesEpilogues() && llvm::any_of(its.ops, mayBeEpilogue)))
     traffic.reset();
   for (const OperatorLabel &label : labels.ofOperator(group)) {
     int64_t least = 0;

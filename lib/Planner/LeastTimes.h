@@ -17,8 +17,8 @@ namespace windlass::planner {
 /// are not read again there. Losses are computed with their gradients. Operators whose inner reduction is split become
 /// several, of which only what they read and write for certain counts.
 ///
-/// Where devices have a library that fuses epilogues, sums with a product and GELU of such a sum may be part of the
-/// product, and so may the sum of one of its operands, the gradient of a bias: these count nothing.
+/// Where the library of the devices computes products with epilogues, an operator that may be one (`Epilogues.h`)
+/// counts nothing.
 ///
 /// Where the model is cut into chunks, wherever the cuts are, each chunk computes for itself what follows from inputs
 /// alone, and each position adds up its own part of the gradient of a weight that several positions read. So neither
@@ -56,7 +56,7 @@ private:
   const Groups &groups;
   const Labels &labels;
   plan::MeshAttr mesh;
-  bool isCut, fusesEpilogues;
+  bool isCut;
   /// Empty where the model is not cut.
   llvm::DenseSet<mlir::Operation *> copied;
   std::vector<std::vector<int64_t>> times, recomputed;

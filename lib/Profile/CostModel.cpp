@@ -50,7 +50,7 @@ std::string windlass::makeFamily(std::string kernel, bool isNarrow) { return isN
 CostModel::CostModel(const Cluster &cluster, const Profile *profile, const std::string &precision)
     : deviceOrder(cluster.deviceOrder), profile(profile) {
   bool isCpu = cluster.getBackend() == "cpu";
-  overlaps = fuses = !isCpu;
+  overlaps = !isCpu;
   sharesHostMemory = isCpu;
   auto assume = [&](const std::string &what, double value) {
     char text[32];

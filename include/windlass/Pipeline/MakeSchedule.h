@@ -2,8 +2,8 @@
 #ifndef WINDLASS_PIPELINE_MAKESCHEDULE_H
 #define WINDLASS_PIPELINE_MAKESCHEDULE_H
 
-#include "windlass/Pipeline/PlanChoice.h"
 #include "windlass/Dialect/Sched/IR/Programs.h"
+#include "windlass/Pipeline/PlanChoice.h"
 #include "windlass/Support/Diagnostics.h"
 #include "windlass/rt/reserve.h"
 
@@ -56,8 +56,8 @@ struct Schedule {
 /// Takes a module from L3 to L3b. Errors are of kind `code`.
 mlir::LogicalResult materialize(mlir::ModuleOp module, Code code);
 
-/// Schedules a copy of `planned`, at L3, to L5, verified where `purpose` is a program. Of `choice` only what says how
-/// commands run on the devices matters: the cluster, the threads, the profile and whether epilogues are fused. Errors
+/// Schedules a copy of `planned`, at L3, to L5, verified where `purpose` is a program. It reads those settings of
+/// `choice` that say how commands run: the cluster, the threads, the profile and whether epilogues are fused. Errors
 /// about layouts are of kind `code`.
 mlir::LogicalResult makeSchedule(mlir::ModuleOp planned, const PlanChoice &choice, Code code, Purpose purpose,
                                  Schedule &schedule);

@@ -122,7 +122,7 @@ public:
 
   /// Returns whether products may be computed together with what follows them, as libraries of GPUs do
   /// (`sched::fuseEpilogues`).
-  bool fusesEpilogues() const { return fuses; }
+  bool fusesEpilogues() const { return overlaps; } // GPUs do both
 
   /// Returns the time that the host takes to issue a command of the update, or else of a micro-batch.
   int64_t getIssuePicoseconds(bool isUpdate) const {
@@ -135,7 +135,7 @@ public:
 private:
   CollectiveWork getMessageWork(int64_t from, int64_t to, double bytes) const;
   void addHostRates(const HostGroup &group, bool isFirst);
-  bool overlaps = false, fuses = false, sharesHostMemory = false;
+  bool overlaps = false, sharesHostMemory = false;
   /// The largest latency and the smallest rate of the links between devices and hosts. An unknown latency counts as 0;
   /// a rate of 0 says that one of the rates is unknown.
   double hostLinkLatencySeconds = 0, hostLinkBytesPerSecond = 0;

@@ -72,7 +72,7 @@ struct nccl_group {
   bool is_aborted = false;
 };
 
-/// A rank of a group. Commands that streams have not come to keep it.
+/// A rank of a group. It lives as long as its communicator, or as a command of it that is still to be done.
 struct nccl_member {
   nccl_member(std::shared_ptr<nccl_group> group, int index) : group(std::move(group)), index(index) {}
 

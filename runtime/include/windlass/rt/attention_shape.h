@@ -36,10 +36,12 @@ struct attention_views {
 /// query, and with all rows at multiples of 16 bytes. Reads types, sizes and strides only.
 bool describe_attention(const attention_views &views, double scale, bool is_causal, attention_shape &out);
 
-/// Returns the most bytes of workspace that cuDNN's deterministic graphs need. A gradient needs 16 bits for each pair
-/// of a query and a key, in whole tiles, or f32 gradients of the queries; one f32 sum for each query; and, where
-/// several heads share keys and values, f32 gradients of these for each head. Source:
-/// scaled_dot_product_flash_attention.h of cuDNN's frontend 1.32.
+/// Returns the most bytes of workspace that cuDNN's deterministic graphs need. A gradient needs
+/// - the larger of two matrices: 16 bits for each pair of a query and a key, in whole tiles, or the gradients of the
+///   queries in f32;
+/// - a sum in f32 for each query;
+/// - where several heads share keys and values, the gradients of the keys and values in f32, for each head.
+/// Source: scaled_dot_product_flash_attention.h of cuDNN's frontend 1.32.
 std::int64_t library_workspace_bytes(const attention_shape &shape);
 
 /// An attention that the device's library computes.

@@ -117,7 +117,7 @@ def FuseEpilogues : Pass<"sched-fuse-epilogues", "::windlass::sched::ProgramOp">
     that and the tanh approximation of GELU in 16 bits (`matmul_bias_gelu`); a product, and the sum of one of its
     operands over what it contracts, the gradient of a bias (`matmul_bias_grad`). The earlier command moves to the
     place of the later. Such a command rounds its results once; two commands would round the product too.
-    Schedules for devices are made so, but where a profile says that two kernels are faster.
+    Compilation for devices runs this on every schedule, and leaves two commands where a profile says they are faster.
   }];
 }
 
