@@ -1,6 +1,6 @@
 # Functions that every folder of the compiler uses to declare its library, dialect or tool.
 
-# Flags of all compiler code. LLVM is built without RTTI and exceptions, and so are we.
+# Flags of all compiler code, and what all of it calls. LLVM is built without RTTI and exceptions, and so are we.
 add_library(windlass_options INTERFACE)
 target_include_directories(windlass_options INTERFACE
   ${CMAKE_SOURCE_DIR}/include ${CMAKE_BINARY_DIR}/include ${CMAKE_SOURCE_DIR}/runtime/include)
@@ -10,6 +10,7 @@ target_compile_options(windlass_options INTERFACE
   # -fPIC also in executables: one precompiled header serves only code of one kind.
   -fPIC -O1 -fno-rtti -fno-exceptions -Wall -Wextra -Wno-unused-parameter -Werror)
 target_link_options(windlass_options INTERFACE -fuse-ld=lld)
+target_link_libraries(windlass_options INTERFACE LLVMSupport)
 if(WINDLASS_SANITIZE)
   # vptr needs RTTI, which LLVM is built without.
   target_compile_options(windlass_options INTERFACE -fsanitize=address,undefined -fno-sanitize=vptr
@@ -81,14 +82,11 @@ endfunction()
 function(windlass_tool name)
   cmake_parse_arguments(ARG "" "" "LINK;MLIR" ${ARGN})
   add_executable(${name} ${ARG_UNPARSED_ARGUMENTS})
-  # LLVM's library by name too: lld does not look for symbols in what MLIR's library needs.
-  target_link_libraries(${name} PRIVATE windlass_options ${ARG_LINK} LLVM)
+  target_link_libraries(${name} PRIVATE windlass_options ${ARG_LINK})
   windlass_use_pch(${name} ${ARG_UNPARSED_ARGUMENTS})
   mlir_target_link_libraries(${name} PRIVATE MLIRIR ${ARG_MLIR})
   windlass_sanitizer_defaults(${name})
   add_dependencies(${name} windlass_generated)
-  # MLIR's shared library stays where it is.
-  set_target_properties(${name} PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)
   install(TARGETS ${name} RUNTIME)
 endfunction()
 
