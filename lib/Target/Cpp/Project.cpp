@@ -66,7 +66,7 @@ static std::string stepSources(ModuleOp module) {
 }
 
 static constexpr char kCMake[] = R"(cmake_minimum_required(VERSION 3.25)
-project(windlass_program LANGUAGES C CXX)
+project(windlass_program LANGUAGES CXX)
 
 if(NOT CMAKE_BUILD_TYPE)
   set(CMAKE_BUILD_TYPE Release)
@@ -94,12 +94,6 @@ endif()
 # The runtime is part of this folder; a build of it that exists already may be named instead.
 set(WINDLASS_RUNTIME_BUILD "" CACHE PATH "Build folder of the same runtime")
 if(WINDLASS_RUNTIME_BUILD)
-  find_package(Threads REQUIRED)
-  find_package(OpenMP COMPONENTS CXX)
-  if(EXISTS ${WINDLASS_RUNTIME_BUILD}/has_mpi)
-    set(MPI_CXX_SKIP_MPICXX TRUE)
-    find_package(MPI REQUIRED COMPONENTS CXX)
-  endif()
   include(${WINDLASS_RUNTIME_BUILD}/windlass_runtime.cmake)
 else()
   add_subdirectory(runtime)
