@@ -1,7 +1,8 @@
 """`--average tokens`: each label of a step counts alike, however unevenly its micro-batches are filled, for any plan.
 
     test_average.py            every level of the interpreter, a merged batch, what is refused
-    test_average.py programs   emitted programs against PyTorch's token mean: 1, 2 and 4 ranks, 1 to 8 micro-batches a step, named strategies
+    test_average.py programs   emitted programs against PyTorch's token mean: 1, 2 and 4 ranks, 1 to 8 micro-batches a step, named strategies; and
+                               those of a merged batch
 """
 
 import dataclasses
@@ -93,7 +94,7 @@ class LevelsTest(AverageCase):
             self.assertNotIn('launch softmax_cross_entropy_grad ', text)
 
 
-class MergedTest(AverageCase):
+class MergedCase(AverageCase):
     """G micro-batches of B rows give the same step as one micro-batch of G·B rows, which has one mean."""
     COUNT = 4
 
@@ -107,6 +108,8 @@ class MergedTest(AverageCase):
         safetensors_file.write(together, path)
         return dataclasses.replace(setup, input=model, batches=path, micro_batches=1, average='micro-batches', work=self.folder / 'merged')
 
+
+class MergedTest(MergedCase):
     def dump(self, setup):
         """Returns the values at L2, without the losses of evaluation, which are those of single micro-batches."""
         run = equivalence.Equivalence(setup)
@@ -129,6 +132,8 @@ class MergedTest(AverageCase):
         self.assertTrue(numpy.isnan(losses[0]))
         self.assertGreater(abs(losses[1] - tokens), 1e-4)
 
+
+class MergedProgramsTest(MergedCase):
     def test_programs(self):
         """Programs, and their evaluation, which is the mean over all labels of its micro-batches."""
         setup = self.setup_of_family('gpt')
@@ -254,5 +259,5 @@ if __name__ == '__main__':
         del LevelsTest, MergedTest, SettingTest
         sys.argv.pop()
     elif not sys.argv[1:]:
-        del TokenMeanTest
+        del MergedProgramsTest, TokenMeanTest
     common.main()

@@ -111,7 +111,7 @@ class GeneratedTest(common.Case):
         self.assertLess(abs(slope - square) / square, 1e-4)
 
     def test_forms(self):
-        forms = dict(FORMS, **MORE_FORMS) if EVERY else FORMS
+        forms = dict(FORMS, **MORE_FORMS) if EVERY else dict(list(FORMS.items())[::2])
         for name, form in forms.items():
             with self.subTest(name):
                 self.check_form(form, name)
