@@ -158,6 +158,36 @@ class ConfigTest(TrainedCase):
         self.succeed('checkpoint', 'export', self.folder / 'again', '-o', again)
         self.assertEqual(exported.read_bytes(), again.read_bytes())
 
+    def test_values_are_taken_by_name(self):
+        """A run begins with another's parameters, as one file or as several with an index, of the model or of its base; the rest is the model's own."""
+        exported = self.folder / 'exported.safetensors'
+        self.succeed('checkpoint', 'export', self.run_folder, '-o', exported)
+        values = safetensors_file.read(exported)
+        base = {name.removeprefix('transformer.'): value for name, value in values.items() if name != 'transformer.wpe.weight'}
+        safetensors_file.write(base, self.folder / 'base.safetensors')
+        names, index = sorted(values), self.folder / 'model.safetensors.index.json'
+        for number, part in enumerate((names[::2], names[1::2])):
+            safetensors_file.write({name: values[name] for name in part}, self.folder / f'{number}.safetensors')
+        index.write_text(json.dumps({'weight_map': {name: f'{number % 2}.safetensors' for number, name in enumerate(names)}}))
+
+        def begin(name, *flags):
+            done = self.succeed('train', self.model, '--data', self.data, '--bytes', '--steps', 0, *flags, '-o', self.folder / name)
+            self.succeed('checkpoint', 'export', self.folder / name, '-o', self.folder / f'{name}.safetensors')
+            return done.err, safetensors_file.read(self.folder / f'{name}.safetensors')
+        _, own = begin('own')
+        for name, file, *plan in (('file', exported), ('index', index), ('parts', exported, '-n', 2, '--strategy', 'zero3')):
+            said, found = begin(name, '--init-from', file, *plan)
+            self.assertIn(f"initial values: {len(values)} of {len(values)} parameters from {'2 files' if name == 'index' else '1 file'}\n", said)
+            self.assertTrue(all((found[each] == values[each]).all() for each in values))
+        said, found = begin('base', '--init-from', self.folder / 'base.safetensors')
+        self.assertIn("whose names lack 'transformer.'; not in them: 'transformer.wpe.weight'\n", said)
+        for each in values:
+            self.assertTrue((found[each] == (own if each == 'transformer.wpe.weight' else values)[each]).all(), each)
+        refused = common.windlass('train', self.model, '--data', self.data, '--bytes', '--init-from', self.folder / 'base.safetensors',
+                                  '--init-from', self.folder / 'base.safetensors', '-o', self.folder / 'refused')
+        self.assertEqual(refused.code, 1)
+        self.assertRegex(refused.err, r"\nwindlass: error: '[^\n]*base.safetensors' holds '[^\n]*, and so does [^\n]*; give each tensor once \[WL0701\]\n$")
+
 
 class ReportTest(TrainedCase):
     def test_page(self):

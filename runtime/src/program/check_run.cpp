@@ -35,7 +35,11 @@ status check_run(const job &j, const std::vector<std::string> &flags) {
       WINDLASS_TRY(source->check_values(scanned_bytes).as(diagnostic::data_file));
   if (resumed)
     return check_checkpoint(j, folder, resumed->manifest).as(diagnostic::checkpoint);
-  return check_parameters(j, {o.random_init, start.seed, o.weights, o.parameters}).as(diagnostic::initial_values);
+  named_values named;
+  if (!o.init_from.empty())
+    WINDLASS_TRY(named.open(o.init_from, j).as(diagnostic::initial_values));
+  return check_parameters(j, {o.random_init, start.seed, o.weights, o.parameters, named})
+      .as(diagnostic::initial_values);
 }
 
 } // namespace windlass::rt

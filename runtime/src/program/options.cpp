@@ -204,6 +204,10 @@ const option_row rows[] =
          [](options &o, const flag_value &f) { return o.parameters = f.text, ok_status(); }},
         {"init", "file|random", "where initial values come from (default file)",
          [](options &o, const flag_value &f) { return parse_choice(f, inits, o.random_init); }},
+        {"init-from", "F",
+         "safetensors files, or the index of several, whose tensors are the values of the parameters with their names; "
+         "repeat it or give a list with commas",
+         [](options &o, const flag_value &f) { return parse_files(f, o.init_from); }},
         {"resume", "[DIR]", "continue from the checkpoint DIR (default the newest valid one of RUN)",
          [](options &o, const flag_value &f) {
            o.resumes = true;

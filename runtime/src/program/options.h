@@ -38,6 +38,7 @@ struct options {
   std::int64_t warmup = 0;
   std::optional<std::uint64_t> seed; ///< default 0, after a resume the checkpoint's
   std::string weights, parameters;
+  std::vector<std::string> init_from;
   bool random_init = false;
   bool resumes = false;
   std::string resume_from; ///< empty: the newest of `run`

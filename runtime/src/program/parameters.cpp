@@ -161,6 +161,10 @@ private:
 
   status fill(const parameter_entry &row, const destination &to) {
     fill_up(to.part, to.memory, size_of(to.type));
+    if (const named_values::tensor its = settings_.named.find(row.name); its.entry)
+      return copy_part(row, its.entry->type, to, [&](std::int64_t offset, std::int64_t bytes, void *out) {
+        return its.file->read(*its.entry, offset, bytes, out);
+      });
     if (settings_.is_random && row.is_trainable)
       return fill_random(row, to);
     switch (row.bytes.kind) {
@@ -231,7 +235,7 @@ private:
 status check_parameters(const job &j, const parameter_settings &settings) {
   value_files files(settings);
   for (const parameter_entry &row : j.parameters) {
-    if (settings.is_random && row.is_trainable)
+    if (settings.named.find(row.name).entry || (settings.is_random && row.is_trainable))
       continue;
     const safetensors_entry *entry = nullptr;
     const input_file *file = nullptr;

@@ -5,6 +5,7 @@
 #include "windlass/rt/context.h"
 #include "windlass/rt/program.h"
 
+#include "named_values.h"
 #include "rank_state.h"
 
 #include <string>
@@ -14,8 +15,9 @@ namespace windlass::rt {
 struct parameter_settings {
   bool is_random = false;
   std::uint64_t seed = 0;
-  std::string weights; ///< --weights: root of external files
-  std::string packed;  ///< --parameters: the packed file; empty: beside the program or one folder up
+  std::string weights;       ///< --weights: root of external files
+  std::string packed;        ///< --parameters: the packed file; empty: beside the program or one folder up
+  const named_values &named; ///< --init-from: the values of the parameters that these files have
 };
 
 /// Fails where a parameter has no initial values, or where those in external files, or in a packed file that `settings`

@@ -150,7 +150,12 @@ status trainer::set_up() {
       for (std::int32_t slot = 0; chunk.chunk == row.chunk && slot < chunk.slots; ++slot)
         each.slots.emplace_back(context_, place{row.at.arena, row.at.offset + slot * row.slot_stride}, bytes);
   }
-  parameter_settings settings = {o_.random_init, start_.seed, o_.weights, o_.parameters};
+  named_values named;
+  if (!o_.init_from.empty() && !start_.resumed) {
+    WINDLASS_TRY(together(named.open(o_.init_from, j_).as(diagnostic::initial_values)));
+    say(named.describe(j_));
+  }
+  parameter_settings settings = {o_.random_init, start_.seed, o_.weights, o_.parameters, named};
   WINDLASS_TRY(together(start_.resumed
                             ? load_checkpoint(its_, context_, start_.resumed->index).as(diagnostic::checkpoint)
                             : load_parameters(its_, context_, settings).as(diagnostic::initial_values)));

@@ -1,0 +1,46 @@
+// Values of parameters from files that others wrote, by name.
+#ifndef WINDLASS_RT_SRC_PROGRAM_NAMED_VALUES_H
+#define WINDLASS_RT_SRC_PROGRAM_NAMED_VALUES_H
+
+#include "windlass/rt/program.h"
+#include "windlass/rt/safetensors.h"
+#include "windlass/rt/status.h"
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace windlass::rt {
+
+/// Tensors of safetensors files, taken for the parameters that have their names. A model and its base differ in the
+/// first part of their names ("transformer.wte.weight" and "wte.weight"): that part is left out on one side where more
+/// parameters are found so.
+class named_values {
+public:
+  struct tensor {
+    const safetensors_file *file = nullptr; ///< null: no tensor has the name
+    const safetensors_entry *entry = nullptr;
+  };
+
+  /// Opens safetensors files, or indices of several (`model.safetensors.index.json`), whose files lie beside them, and
+  /// decides how names are compared. Fails where two files have a tensor of one name, where a tensor is not of its
+  /// parameter's sizes, and where no tensor is a parameter's.
+  status open(const std::vector<std::string> &paths, const job &j);
+  tensor find(const std::string &parameter) const;
+  /// Returns which parameters have values, which have none, and which tensors are no parameter's.
+  std::string describe(const job &j) const;
+
+private:
+  status open_file(const std::string &path);
+  status open_index(const std::string &path);
+  std::int64_t count_found(const job &j) const;
+
+  std::vector<safetensors_file> files_;
+  std::map<std::string, std::pair<std::size_t, std::size_t>, std::less<>> tensors_; ///< number of file and of entry
+  std::string parameter_head_, tensor_head_; ///< left out of names; at most one is not empty
+};
+
+} // namespace windlass::rt
+
+#endif
