@@ -14,11 +14,6 @@ std::uint32_t little32(const unsigned char *bytes) {
          static_cast<std::uint32_t>(bytes[3]) << 24;
 }
 
-bool ends_with(const std::string &text, const char *end) {
-  std::size_t length = std::strlen(end);
-  return text.size() >= length && text.compare(text.size() - length, length, end) == 0;
-}
-
 constexpr std::int64_t llmc_header_bytes = 1024;
 
 /// llm.c: a header of 256 int32 (magic, version, count of tokens), then the tokens.
@@ -73,9 +68,9 @@ status open_arrays(const std::string &path, bool as_bytes, std::vector<file_arra
     out.push_back(std::move(array));
     return ok_status();
   }
-  if (ends_with(path, ".safetensors") || (start[8] == '{' && start[7] == 0 && start[6] == 0 && start[5] == 0))
+  if (has_extension(path, ".safetensors") || (start[8] == '{' && start[7] == 0 && start[6] == 0 && start[5] == 0))
     return open_safetensors(file, out);
-  if (ends_with(path, ".bin")) {
+  if (has_extension(path, ".bin")) {
     if (file->size() % 2 != 0)
       return bad_input(quote(path) + " has an odd number of bytes, " + std::to_string(file->size()) +
                        ", so it does not hold 16-bit tokens; give --bytes for plain bytes");

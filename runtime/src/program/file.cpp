@@ -293,4 +293,8 @@ std::string base_name(const std::string &path) {
   return slash == std::string::npos ? path : path.substr(slash + 1);
 }
 
+bool has_extension(std::string_view path, std::string_view extension) {
+  return path.size() >= extension.size() && path.substr(path.size() - extension.size()) == extension;
+}
+
 } // namespace windlass::rt

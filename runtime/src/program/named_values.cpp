@@ -18,12 +18,6 @@ constexpr std::size_t most_named = 4;
 /// Returns the first part of a name with its dot; empty where it has no parts.
 std::string head_of(const std::string &name) { return name.substr(0, name.find('.') + 1); }
 
-bool begins_with(const std::string &text, const std::string &head) { return text.compare(0, head.size(), head) == 0; }
-
-bool ends_with(const std::string &text, const std::string &end) {
-  return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
-}
-
 std::string list(const std::vector<std::string> &names) {
   std::string out;
   for (std::size_t i = 0; i < names.size() && i < most_named; ++i)
@@ -68,7 +62,7 @@ status named_values::open_index(const std::string &path) {
 
 status named_values::open(const std::vector<std::string> &paths, const job &j) {
   for (const std::string &path : paths)
-    WINDLASS_TRY(ends_with(path, ".json") ? open_index(path) : open_file(path));
+    WINDLASS_TRY(has_extension(path, ".json") ? open_index(path) : open_file(path));
   std::set<std::string> parameter_heads, tensor_heads;
   for (const parameter_entry &row : j.parameters)
     parameter_heads.insert(head_of(row.name));
@@ -101,7 +95,7 @@ status named_values::open(const std::vector<std::string> &paths, const job &j) {
 }
 
 named_values::tensor named_values::find(const std::string &parameter) const {
-  const bool is_cut = !parameter_head_.empty() && begins_with(parameter, parameter_head_);
+  const bool is_cut = !parameter_head_.empty() && parameter.compare(0, parameter_head_.size(), parameter_head_) == 0;
   auto found = tensors_.find(is_cut ? parameter.substr(parameter_head_.size()) : tensor_head_ + parameter);
   if (found == tensors_.end())
     found = tensors_.find(parameter); // of what the model has beside its base

@@ -85,6 +85,8 @@ std::string join_path(const std::string &folder, const std::string &name);
 std::string parent_path(const std::string &path);
 /// Returns the part after the last slash.
 std::string base_name(const std::string &path);
+/// Returns whether a path ends with `extension`, which has its dot.
+bool has_extension(std::string_view path, std::string_view extension);
 /// Returns `text` in single quotes for a one-line message: control characters and bytes outside ASCII escaped, long
 /// text cut.
 std::string quote(std::string_view text);
