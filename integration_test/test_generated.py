@@ -1,6 +1,7 @@
-"""Every form that the generator writes trains to the loss and the slope that onnx's own evaluator gives.
+"""Forms that the generator writes train to the loss and the slope that onnx's own evaluator gives.
 
-    test_generated.py [--all]
+    test_generated.py          every second of the families' usual forms
+    test_generated.py --all    every form
 """
 
 import json

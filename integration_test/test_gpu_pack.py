@@ -1,5 +1,5 @@
-"""The folder that goes to a machine with a GPU, without one: what scripts/gpu-pack puts into it, and that its gpu-check runs there and
-fails when anything in it does: everything of the folder is built for the emulated device.
+"""The folder that goes to a machine with a GPU, tested without one: what scripts/gpu-pack puts into it, and that its gpu-check, which
+builds all of it for the emulated device here, fails when anything in it does.
 """
 
 import json

@@ -65,8 +65,7 @@ TEST_F(NamedValues, AreThoseOfTheSameName) {
   const named_values::tensor its = values.find("z");
   ASSERT_TRUE(its.file->read(*its.entry, 0, sizeof read, read).is_ok());
   EXPECT_EQ(read[1], 2);
-  EXPECT_EQ(values.describe(j),
-            "initial values: 2 of 3 parameters from 2 files; not in them: 'a.y'; no parameters: 'b'");
+  EXPECT_EQ(values.describe(j), "initial values: 2 of 3 parameters from 2 files; not in them: 'a.y'; not used: 'b'");
 }
 
 TEST_F(NamedValues, OfABaseLackThePartOfTheWholeModel) {
@@ -77,7 +76,7 @@ TEST_F(NamedValues, OfABaseLackThePartOfTheWholeModel) {
               HasSubstr("2 of 3 parameters from 1 file, whose names lack 'base.'; not in them: 'head'"));
   ASSERT_TRUE(open({"x", "y"}, {write("whole.safetensors", {"base.x", "base.y", "head"})}).is_ok());
   EXPECT_EQ(found("x"), "base.x");
-  EXPECT_THAT(values.describe(j), HasSubstr("whose names have 'base.' in front; no parameters: 'head'"));
+  EXPECT_THAT(values.describe(j), HasSubstr("whose names have 'base.' in front; not used: 'head'"));
 }
 
 TEST_F(NamedValues, OfManyFilesAreFoundByTheirIndex) {
@@ -96,7 +95,8 @@ TEST_F(NamedValues, ThatDisagreeAreRefused) {
   const std::pair<std::vector<std::string>, const char *> cases[] = {
       {{x, write("again.safetensors", {"x"})}, "again.safetensors' holds 'x', and so does "},
       {{wide}, "holds 'x' as [1, 2], the program takes [2]"},
-      {{write("others.safetensors", {"q", "r"})}, "has a parameter's name; the first is 'q', the model's 'x'"},
+      {{write("others.safetensors", {"q", "r"})},
+       "has the name of a parameter; the first tensor is 'q', the first parameter 'x'"},
       {{folder.write("up.json", R"({"weight_map":{"x":"../x.safetensors"}})")},
        "names a file '../x.safetensors'; files have to lie beside it"},
       {{folder.write("no.json", "{}")}, "has no object 'weight_map'"},

@@ -6,7 +6,6 @@
 #include "box.h"
 
 #include <set>
-#include <tuple>
 
 namespace windlass::rt {
 
@@ -26,6 +25,13 @@ std::string list(const std::vector<std::string> &names) {
 }
 
 } // namespace
+
+status check_sizes(const parameter_entry &row, const safetensors_file &file, const safetensors_entry &entry) {
+  if (entry.sizes == sizes_of(row.sizes))
+    return ok_status();
+  return bad_input(quote(file.path()) + " holds " + quote(entry.name) + " as " + sizes_text(entry.sizes) +
+                   ", the program takes " + sizes_text(sizes_of(row.sizes)));
+}
 
 status named_values::open_file(const std::string &path) {
   const std::size_t number = files_.size();
@@ -63,34 +69,16 @@ status named_values::open_index(const std::string &path) {
 status named_values::open(const std::vector<std::string> &paths, const job &j) {
   for (const std::string &path : paths)
     WINDLASS_TRY(has_extension(path, ".json") ? open_index(path) : open_file(path));
-  std::set<std::string> parameter_heads, tensor_heads;
+  if (tensors_.empty())
+    return bad_input("there are no tensors in " + list(paths));
+  const std::int64_t found = choose_heads(j);
+  if (found == 0)
+    return bad_input("no tensor in " + list(paths) + " has the name of a parameter; the first tensor is " +
+                     quote(tensors_.begin()->first) +
+                     (j.parameters.size ? ", the first parameter " + quote(j.parameters[0].name) : ""));
   for (const parameter_entry &row : j.parameters)
-    parameter_heads.insert(head_of(row.name));
-  for (const auto &[name, place] : tensors_)
-    tensor_heads.insert(head_of(name));
-  std::int64_t most = count_found(j);
-  std::pair<std::string, std::string> best;
-  const auto try_heads = [&](const std::string &parameter_head, const std::string &tensor_head) {
-    parameter_head_ = parameter_head;
-    tensor_head_ = tensor_head;
-    if (const std::int64_t found = count_found(j); found > most) {
-      most = found;
-      best = {parameter_head, tensor_head};
-    }
-  };
-  for (const std::string &head : parameter_heads)
-    try_heads(head, "");
-  for (const std::string &head : tensor_heads)
-    try_heads("", head);
-  std::tie(parameter_head_, tensor_head_) = best;
-  if (most == 0)
-    return bad_input("no tensor of " + list(paths) + " has a parameter's name; the first " +
-                     (tensors_.empty() ? "is missing" : "is " + quote(tensors_.begin()->first)) +
-                     (j.parameters.size ? ", the model's " + quote(j.parameters[0].name) : ""));
-  for (const parameter_entry &row : j.parameters)
-    if (const tensor its = find(row.name); its.entry && its.entry->sizes != sizes_of(row.sizes))
-      return bad_input(quote(its.file->path()) + " holds " + quote(its.entry->name) + " as " +
-                       sizes_text(its.entry->sizes) + ", the program takes " + sizes_text(sizes_of(row.sizes)));
+    if (const tensor its = find(row.name); its.entry)
+      WINDLASS_TRY(check_sizes(row, *its.file, *its.entry));
   return ok_status();
 }
 
@@ -98,18 +86,41 @@ named_values::tensor named_values::find(const std::string &parameter) const {
   const bool is_cut = !parameter_head_.empty() && parameter.compare(0, parameter_head_.size(), parameter_head_) == 0;
   auto found = tensors_.find(is_cut ? parameter.substr(parameter_head_.size()) : tensor_head_ + parameter);
   if (found == tensors_.end())
-    found = tensors_.find(parameter); // of what the model has beside its base
+    found = tensors_.find(parameter); // what a model has beside its base keeps its name
   if (found == tensors_.end())
     return {};
   const auto &[file, entry] = found->second;
   return {&files_[file], &files_[file].entries()[entry]};
 }
 
-std::int64_t named_values::count_found(const job &j) const {
-  std::int64_t count = 0;
-  for (const parameter_entry &row : j.parameters)
-    count += find(row.name).entry != nullptr;
-  return count;
+std::int64_t named_values::choose_heads(const job &j) {
+  // Counted in one pass over either side: a file may have as many heads as tensors.
+  std::map<std::string, std::int64_t> more_without, more_behind;
+  std::set<std::string> missing;
+  std::int64_t most = 0;
+  for (const parameter_entry &row : j.parameters) {
+    const std::string name = row.name, head = head_of(name);
+    if (tensors_.count(name) != 0)
+      ++most;
+    else if (missing.insert(name).second && !head.empty() && tensors_.count(name.substr(head.size())) != 0)
+      ++more_without[head];
+  }
+  for (const auto &[name, place] : tensors_)
+    if (const std::string head = head_of(name); !head.empty() && missing.count(name.substr(head.size())) != 0)
+      ++more_behind[head];
+  std::int64_t more = 0;
+  for (const auto &[head, count] : more_without)
+    if (count > more) {
+      more = count;
+      parameter_head_ = head;
+    }
+  for (const auto &[head, count] : more_behind)
+    if (count > more) {
+      more = count;
+      parameter_head_.clear();
+      tensor_head_ = head;
+    }
+  return most + more;
 }
 
 std::string named_values::describe(const job &j) const {
@@ -125,8 +136,8 @@ std::string named_values::describe(const job &j) const {
   for (const auto &[name, place] : tensors_)
     if (used.count(&files_[place.first].entries()[place.second]) == 0)
       unused.push_back(name);
-  std::string out = "initial values: " + std::to_string(used.size()) + " of " +
-                    count_of(static_cast<std::int64_t>(j.parameters.size), "parameter") + " from " +
+  std::string out = "initial values: " + std::to_string(j.parameters.size - static_cast<std::int64_t>(missing.size())) +
+                    " of " + count_of(j.parameters.size, "parameter") + " from " +
                     count_of(static_cast<std::int64_t>(files_.size()), "file");
   if (!parameter_head_.empty())
     out += ", whose names lack " + quote(parameter_head_);
@@ -135,7 +146,7 @@ std::string named_values::describe(const job &j) const {
   if (!missing.empty())
     out += "; not in them: " + list(missing);
   if (!unused.empty())
-    out += "; no parameters: " + list(unused);
+    out += "; not used: " + list(unused);
   return out;
 }
 

@@ -13,6 +13,9 @@
 
 namespace windlass::rt {
 
+/// Fails where a file's tensor is not of the parameter's sizes.
+status check_sizes(const parameter_entry &row, const safetensors_file &file, const safetensors_entry &entry);
+
 /// Tensors of safetensors files, taken for the parameters that have their names. A model and its base differ in the
 /// first part of their names ("transformer.wte.weight" and "wte.weight"): that part is left out on one side where more
 /// parameters are found so.
@@ -24,21 +27,23 @@ public:
   };
 
   /// Opens safetensors files, or indices of several (`model.safetensors.index.json`), whose files lie beside them, and
-  /// decides how names are compared. Fails where two files have a tensor of one name, where a tensor is not of its
-  /// parameter's sizes, and where no tensor is a parameter's.
+  /// decides how names are compared. Fails where two files have a tensor of the same name, where a tensor has
+  /// other sizes than its parameter, and where no tensor has the name of a parameter.
   status open(const std::vector<std::string> &paths, const job &j);
   tensor find(const std::string &parameter) const;
-  /// Returns which parameters have values, which have none, and which tensors are no parameter's.
+  /// Says how many parameters have values here, which have none, and which tensors are not used.
   std::string describe(const job &j) const;
 
 private:
   status open_file(const std::string &path);
   status open_index(const std::string &path);
-  std::int64_t count_found(const job &j) const;
+  /// Sets the heads with which most parameters are found; returns their number.
+  std::int64_t choose_heads(const job &j);
 
   std::vector<safetensors_file> files_;
-  std::map<std::string, std::pair<std::size_t, std::size_t>, std::less<>> tensors_; ///< number of file and of entry
-  std::string parameter_head_, tensor_head_; ///< left out of names; at most one is not empty
+  std::map<std::string, std::pair<std::size_t, std::size_t>> tensors_; ///< number of file and of entry
+  /// What names of parameters, or of tensors, have in front and is left out; at most one is not empty.
+  std::string parameter_head_, tensor_head_;
 };
 
 } // namespace windlass::rt

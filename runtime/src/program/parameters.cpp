@@ -53,10 +53,7 @@ public:
     entry = packed_->find(tensor.name);
     if (!entry)
       return bad_input(quote(packed_->path()) + " lacks " + quote(tensor.name) + "; emit the program again");
-    if (entry->sizes != sizes_of(tensor.sizes))
-      return bad_input(quote(packed_->path()) + " holds " + quote(tensor.name) + " as " + sizes_text(entry->sizes) +
-                       ", the program takes " + sizes_text(sizes_of(tensor.sizes)));
-    return ok_status();
+    return check_sizes(tensor, *packed_, *entry);
   }
   const safetensors_file &packed() const { return *packed_; }
 
@@ -162,9 +159,7 @@ private:
   status fill(const parameter_entry &row, const destination &to) {
     fill_up(to.part, to.memory, size_of(to.type));
     if (const named_values::tensor its = settings_.named.find(row.name); its.entry)
-      return copy_part(row, its.entry->type, to, [&](std::int64_t offset, std::int64_t bytes, void *out) {
-        return its.file->read(*its.entry, offset, bytes, out);
-      });
+      return copy_entry(row, *its.file, *its.entry, to);
     if (settings_.is_random && row.is_trainable)
       return fill_random(row, to);
     switch (row.bytes.kind) {
@@ -208,12 +203,17 @@ private:
     return ok_status();
   }
 
+  status copy_entry(const parameter_entry &tensor, const safetensors_file &file, const safetensors_entry &entry,
+                    const destination &to) {
+    return copy_part(tensor, entry.type, to, [&](std::int64_t offset, std::int64_t bytes, void *out) {
+      return file.read(entry, offset, bytes, out);
+    });
+  }
+
   status fill_packed(const parameter_entry &tensor, const destination &to) {
     const safetensors_entry *entry = nullptr;
     WINDLASS_TRY(files_.find_packed(tensor, entry));
-    return copy_part(tensor, entry->type, to, [&](std::int64_t offset, std::int64_t bytes, void *out) {
-      return files_.packed().read(*entry, offset, bytes, out);
-    });
+    return copy_entry(tensor, files_.packed(), *entry, to);
   }
 
   status fill_external(const parameter_entry &row, const destination &to) {
