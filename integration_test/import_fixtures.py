@@ -23,7 +23,7 @@ from windlass_models import safetensors_file  # noqa: E402
 WHOLE = {
     'mlp': ('grads', 'final'),
     'gpt2-tiny': ('grads', 'final', 'final_accum'),
-    'resnet-tiny': ('grads', 'final'),
+    'resnet-tiny': ('grads', 'final', 'buffers'),
 }
 # Graphs with values, micro-batches, and PyTorch's losses and norms.
 TRAINED = ('opt-tiny', 'bert-tiny', 'llama-tiny', 'moe-tiny', 'mixtral-tiny')

@@ -8,6 +8,8 @@
 
 #include "mlir/IR/IRMapping.h"
 
+#include <cmath>
+
 using namespace mlir;
 
 namespace windlass::train {
@@ -30,10 +32,12 @@ private:
   void giveIds();
   void buildInit();
   /// Builds a function with the arguments of `@loss` and of the init values, and a copy of what the loss needs; sets
-  /// `lossCopy`.
-  func::FuncOp buildForward(StringRef name, Value &lossCopy, IRMapping &map);
+  /// `lossCopy`. A tracked statistic is that of the batch where the function `trains`, and else its running average.
+  func::FuncOp buildForward(StringRef name, bool trains, Value &lossCopy, IRMapping &map);
   /// Builds the share of a micro-batch in the step's loss, and sets where the reverse walk starts.
   Value buildShare(Value lossCopy, ReverseStart &start);
+  /// Appends the difference between each running statistic and that of the batch, as the running statistic's gradient.
+  void buildDifferences(Block &block, const IRMapping &map, ParameterGradients &gradients);
   LogicalResult buildMicrobatch();
   void buildEvaluate();
   void finishFunction(func::FuncOp function, ValueRange results);
@@ -75,7 +79,8 @@ LogicalResult Differentiator::findLoss() {
 }
 
 LogicalResult Differentiator::checkActivity() {
-  bool anyTrainable = llvm::any_of(module.getOps<ParameterOp>(), [](ParameterOp op) { return op.getTrainable(); });
+  bool anyTrainable = llvm::any_of(module.getOps<ParameterOp>(),
+                                   [](ParameterOp op) { return op.getTrainable() && !op.isRunningStatistic(); });
   if (!anyTrainable)
     return lossFunction.emitOpError() << "has no trainable parameter; nothing is left to train after freezing";
   if (activity.activeParameters.empty())
@@ -125,7 +130,15 @@ void Differentiator::buildInit() {
   finishFunction(function, results);
 }
 
-func::FuncOp Differentiator::buildForward(StringRef name, Value &lossCopy, IRMapping &map) {
+/// Whether the running average is read for nothing but to be tracked.
+static bool isOnlyTracked(ReadOp read) {
+  return llvm::all_of(read->getUses(), [&](OpOperand &use) {
+    auto track = dyn_cast<TrackStatisticOp>(use.getOwner());
+    return track && &use == &track.getRunningMutable();
+  });
+}
+
+func::FuncOp Differentiator::buildForward(StringRef name, bool trains, Value &lossCopy, IRMapping &map) {
   OpBuilder builder(lossFunction);
   SmallVector<Type> types(lossFunction.getArgumentTypes());
   for (Value value : activity.initValues)
@@ -159,7 +172,13 @@ func::FuncOp Differentiator::buildForward(StringRef name, Value &lossCopy, IRMap
         builder.clone(*op, map);
       continue;
     }
+    if (auto track = dyn_cast<TrackStatisticOp>(op)) {
+      map.map(track.getResult(), map.lookup(trains ? track.getStatistic() : track.getRunning()));
+      continue;
+    }
     if (auto read = dyn_cast<ReadOp>(op)) {
+      if (trains && isOnlyTracked(read))
+        continue;
       Value &known = reads[read.getParameterAttr().getAttr()];
       if (!known)
         known = builder.clone(*op, map)->getResult(0);
@@ -203,10 +222,58 @@ Value Differentiator::buildShare(Value lossCopy, ReverseStart &start) {
   return scaleBy(lossCopy, ConstantOp::create(builder, loc, type, value));
 }
 
+void Differentiator::buildDifferences(Block &block, const IRMapping &map, ParameterGradients &gradients) {
+  llvm::MapVector<StringAttr, SmallVector<TrackStatisticOp>> tracks;
+  for (Operation *op : activity.live)
+    if (auto track = dyn_cast<TrackStatisticOp>(op))
+      if (auto read = track.getRunning().getDefiningOp<ReadOp>();
+          read && map.lookup(track.getStatistic()).getDefiningOp())
+        tracks[read.getParameterAttr().getAttr()].push_back(track);
+  auto builder = OpBuilder::atBlockEnd(&block);
+  for (auto &[name, uses] : tracks) {
+    auto parameter = SymbolTable::lookupNearestSymbolFrom<ParameterOp>(module, name);
+    if (!parameter || !parameter.getTrainable() || !parameter.isRunningStatistic())
+      continue;
+    // A module that is used several times moves its statistic each time.
+    double kept = std::pow(parameter.getMomentum()->convertToDouble(), static_cast<double>(uses.size()));
+    parameter.setMomentum(APFloat(kept));
+    RankedTensorType type = parameter.getTensorType();
+    SmallVector<Value> differences;
+    for (TrackStatisticOp track : uses) {
+      Location loc = track.getLoc();
+      Value statistic = map.lookup(track.getStatistic());
+      Attribute forward = statistic.getDefiningOp()->getAttr(kIdAttr), id = track->getAttr(kIdAttr);
+      auto finish = [&](Operation *op, const Twine &part) -> Value {
+        op->setAttr(kIdAttr, builder.getStringAttr(cast<StringAttr>(id).getValue() + "." + part));
+        op->setAttr(kForwardAttr, forward);
+        return op->getResult(0);
+      };
+      auto scale = [&](Value value, double factor, const Twine &part) -> Value {
+        if (factor == 1)
+          return value;
+        auto splat = DenseElementsAttr::get(type, Attribute(builder.getFloatAttr(type.getElementType(), factor)));
+        return finish(MulOp::create(builder, loc, value, ConstantOp::create(builder, loc, type, splat)), part);
+      };
+      Value running = finish(ReadOp::create(builder, loc, type, FlatSymbolRefAttr::get(name)), "read");
+      Value corrected = scale(statistic, track.getCorrection().convertToDouble(), "corrected");
+      Value difference = finish(SubOp::create(builder, loc, running, corrected), "difference");
+      differences.push_back(
+          scale(difference, 1.0 / static_cast<double>(microBatches * static_cast<int64_t>(uses.size())), "share"));
+    }
+    gradients[name] = differences.front();
+    if (differences.size() > 1) {
+      auto sum = AccumulateOp::create(builder, parameter.getLoc(), type, differences);
+      sum->setAttrs(differences.front().getDefiningOp()->getAttrDictionary());
+      sum->setAttr(kIdAttr, builder.getStringAttr(parameter.getLogicalName() + ".differences"));
+      gradients[name] = sum;
+    }
+  }
+}
+
 LogicalResult Differentiator::buildMicrobatch() {
   IRMapping map;
   Value lossCopy;
-  func::FuncOp function = buildForward(kMicrobatchFunction, lossCopy, map);
+  func::FuncOp function = buildForward(kMicrobatchFunction, /*trains=*/true, lossCopy, map);
   Block &block = function.front();
   llvm::DenseSet<Value> active;
   for (Value value : activity.active)
@@ -221,6 +288,7 @@ LogicalResult Differentiator::buildMicrobatch() {
     function.erase();
     return failure();
   }
+  buildDifferences(block, map, *gradients);
   insertStash(block, last->getNextNode());
 
   SmallVector<Value> results{lossShare};
@@ -244,7 +312,7 @@ LogicalResult Differentiator::buildMicrobatch() {
 void Differentiator::buildEvaluate() {
   IRMapping map;
   Value lossCopy;
-  func::FuncOp function = buildForward(kEvaluateFunction, lossCopy, map);
+  func::FuncOp function = buildForward(kEvaluateFunction, /*trains=*/false, lossCopy, map);
   finishFunction(function, lossCopy);
   // Nothing is dropped here, and nothing makes the masks.
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(function.front()))) {

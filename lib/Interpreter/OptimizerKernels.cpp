@@ -105,6 +105,19 @@ void sgd(KernelCall &call) {
   });
 }
 
+void average(KernelCall &call) {
+  if (!requireUpdate(call, 2, 2))
+    return;
+  const double rate = call.number("rate");
+  dispatchFloat(call.floats(), [&](auto zero) {
+    using T = decltype(zero);
+    ArrayRef<T> running = call.inputs[0].values<T>(), gradient = call.inputs[1].values<T>();
+    MutableArrayRef<T> result = call.results[0].mutableValues<T>();
+    for (size_t i = 0; i < running.size(); ++i)
+      result[i] = running[i] - gradient[i] * static_cast<T>(rate);
+  });
+}
+
 } // namespace
 
 void windlass::interpreter::addOptimizerKernels(KernelTable &table) {
@@ -112,4 +125,5 @@ void windlass::interpreter::addOptimizerKernels(KernelTable &table) {
   table["train.clip_factor"] = clipFactor;
   table["train.adamw"] = adamw;
   table["train.sgd"] = sgd;
+  table["train.average"] = average;
 }

@@ -113,3 +113,48 @@ func.func @loss(%x: tensor<2x4xf32> {train.input = "x"}) -> tensor<f32> {
   %r = train.reduce sum %fs dims [0, 1] : tensor<4x2xf32> -> tensor<f32> {train.id = "r"}
   return %r : tensor<f32>
 }
+
+// -----
+
+// A tracked statistic is the batch's where the model trains and its running average where it is evaluated. What a
+// micro-batch returns for the average is by how much that differs from the statistic, over 4 micro-batches. A norm that
+// runs twice moves its average twice, by half of each.
+
+// CHECK: train.parameter weight @m "once" : tensor<3xf32> from <packed> {momentum = 9.000000e-01 : f64, trainable}
+// CHECK: train.parameter weight @v "twice" : tensor<3xf32> from <packed> {momentum = 2.500000e-01 : f64, trainable}
+// CHECK: func.func @microbatch({{.*}}) -> (tensor<f32>, tensor<3xf32> {train.gradient = @w}, tensor<3xf32> {train.gradient = @m}, tensor<3xf32> {train.gradient = @v})
+// CHECK-NOT: train.read @m
+// CHECK: %[[MUL:.*]] = train.mul %{{.*}}, %{{.*}} : tensor<3xf32> {train.id = "statistic"}
+// CHECK: %[[EXP:.*]] = train.exp %[[MUL]]
+// CHECK: %[[STASH:.*]] = train.stash %[[MUL]]
+// CHECK: %[[M:.*]] = train.read @m : tensor<3xf32> {train.forward = "statistic", train.id = "first.read"}
+// CHECK: %[[CORRECTED:.*]] = train.mul %[[STASH]], %{{.*}} {train.forward = "statistic", train.id = "first.corrected"}
+// CHECK: %[[DIFFERENCE:.*]] = train.sub %[[M]], %[[CORRECTED]] : tensor<3xf32> {train.forward = "statistic", train.id = "first.difference"}
+// CHECK: %[[QUARTER:.*]] = train.constant dense<2.500000e-01> : tensor<3xf32>
+// CHECK: %[[SHARE:.*]] = train.mul %[[DIFFERENCE]], %[[QUARTER]]
+// CHECK: train.read @v {{.*}} train.id = "second.read"
+// CHECK: train.constant dense<1.250000e-01>
+// CHECK: train.read @v {{.*}} train.id = "third.read"
+// CHECK: %[[BOTH:.*]] = train.accumulate {{.*}} train.id = "twice.differences"
+// CHECK: return %{{.*}}, %{{.*}}, %[[SHARE]], %[[BOTH]]
+// CHECK: func.func @evaluate
+// CHECK-NOT: statistic
+// CHECK: %[[V:.*]] = train.read @v
+// CHECK: train.add %[[V]], %[[V]]
+train.parameter weight @w "w" : tensor<3xf32> from <packed> {trainable}
+train.parameter weight @m "once" : tensor<3xf32> from <packed> {momentum = 0.9 : f64, trainable}
+train.parameter weight @v "twice" : tensor<3xf32> from <packed> {momentum = 0.5 : f64, trainable}
+func.func @loss(%x: tensor<3xf32> {train.input = "x"}) -> tensor<f32> {
+  %w = train.read @w : tensor<3xf32> {train.id = "w"}
+  %m = train.read @m : tensor<3xf32> {train.id = "m"}
+  %v = train.read @v : tensor<3xf32> {train.id = "v"}
+  %0 = train.mul %x, %w : tensor<3xf32> {train.id = "statistic"}
+  %1 = train.track_statistic %0, %m correction 1.5 : tensor<3xf32> {train.id = "first"}
+  %2 = train.exp %1 : tensor<3xf32> {train.id = "exp"}
+  %3 = train.track_statistic %2, %v correction 1.0 : tensor<3xf32> {train.id = "second"}
+  %4 = train.sin %2 : tensor<3xf32> {train.id = "sin"}
+  %5 = train.track_statistic %4, %v correction 1.0 : tensor<3xf32> {train.id = "third"}
+  %6 = train.add %3, %5 : tensor<3xf32> {train.id = "add"}
+  %7 = train.reduce sum %6 dims [0] : tensor<3xf32> -> tensor<f32> {train.id = "sum"}
+  return %7 : tensor<f32>
+}

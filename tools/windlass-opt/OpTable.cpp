@@ -117,7 +117,9 @@ func.func @examples(%x: tensor<2x3xf32>, %s: tensor<3xf32>, %n: tensor<f32>, %b:
   %sgd:2 = train.sgd %x, %x, %x, %n, %n, %n, %n
     : (tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>)
     -> (tensor<2x3xf32>, tensor<2x3xf32>)
+  %average = train.average %x, %x rate 0.1 : (tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2x3xf32>
   %read = train.read @w : tensor<2x3xf32>
+  %track_statistic = train.track_statistic %x, %read correction 1.5 : tensor<2x3xf32>
   train.write @w, %read : tensor<2x3xf32>
   %hyperparameter = train.hyperparameter learning_rate : tensor<f32>
   %stash = train.stash %x : tensor<2x3xf32>
@@ -130,7 +132,8 @@ constexpr StringRef kTitles[] = {"op",      "type inference",        "verifier",
                                  "cost",    "interpreter",           "runtime entry"};
 
 bool isModuleOp(Operation *op) {
-  return isa<train::ParameterOp, train::ReadOp, train::WriteOp, train::HyperparameterOp, train::StashOp>(op);
+  return isa<train::ParameterOp, train::ReadOp, train::TrackStatisticOp, train::WriteOp, train::HyperparameterOp,
+             train::StashOp>(op);
 }
 
 Cell getTypes(Operation *op) {
@@ -171,7 +174,7 @@ Cell getGradient(Operation *op) {
     return {"truth values", true};
   if (isa<train::ConstantOp, train::IotaOp>(op))
     return {"no operand", true};
-  if (isa<train::AdamWOp, train::SgdOp, train::SquareSumOp, train::ClipFactorOp>(op))
+  if (isa<train::AdamWOp, train::SgdOp, train::AverageOp, train::SquareSumOp, train::ClipFactorOp>(op))
     return {"in @update only", true};
   if (isModuleOp(op))
     return {"a source or a sink of values", true};
@@ -252,7 +255,7 @@ Cell getRuntime(Operation *op) {
     return {"scalar::" + scalar.getScalarFunction().str()};
   if (const sched::KernelRow *row = sched::findRow(op))
     return {row->entry.str()};
-  if (isa<train::LossOp, train::ClipFactorOp>(op))
+  if (isa<train::LossOp, train::ClipFactorOp, train::AverageOp>(op))
     return {"fused from scalar functions", true};
   if (isa<train::ConstantOp>(op))
     return {"fill, or bytes of the program", true};
@@ -260,6 +263,8 @@ Cell getRuntime(Operation *op) {
     return {"a view, at most a copy", true};
   if (isa<train::PadOp, train::ConcatOp>(op))
     return {"fill and copies into views", true};
+  if (isa<train::TrackStatisticOp>(op))
+    return {"differentiation replaces it", true};
   if (isModuleOp(op))
     return {"a buffer of an arena", true};
   return {};

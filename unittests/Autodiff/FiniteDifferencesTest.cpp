@@ -240,6 +240,10 @@ std::vector<Case> getCases() {
        {},
        "%r, %c, %l = train.softmax_cross_entropy %x, %ids ignore 3 : (tensor<2x3x4xf64>, tensor<2x3xi64>) -> "
        "(tensor<f64>, tensor<f64>, tensor<2x3xf64>)\n"});
+  cases.push_back({"train.track_statistic",
+                   {{"x", {2, 3}}},
+                   {2, 3},
+                   "%r = train.track_statistic %x, %weights correction 1.5 : tensor<2x3xf64>\n"});
   cases.push_back({"train.loss",
                    {{"x", {}}},
                    {},

@@ -150,8 +150,41 @@ LogicalResult Legalizer::legalizeRmsNorm(NodeContext &node) {
   return give(node, eval.binary(BinaryKind::mul, result, node.inputs[1]));
 }
 
+Entry Legalizer::trackStatistic(const Entry &statistic, const Entry &running, double correction,
+                                llvm::ArrayRef<int64_t> shape, TrainedBatchNorm &norm) {
+  Entry vector = eval.reshape(statistic, running.getShape());
+  Value value = vector.isTensor() ? eval.materialize(vector) : Value();
+  if (!value)
+    return statistic;
+  auto track = train::TrackStatisticOp::create(builder, eval.getLocation(), value, running.value,
+                                               builder.getF64FloatAttr(correction));
+  norm.tracks.push_back(track);
+  return eval.reshape(Entry::of(track.getResult()), shape);
+}
+
+Entry Legalizer::normalizeBatch(NodeContext &node, llvm::ArrayRef<int64_t> dims, double momentum,
+                                const Affine &affine) {
+  const Entry &x = node.inputs[0], &runningMean = node.inputs[3], &runningVariance = node.inputs[4];
+  TrainedBatchNorm norm{
+      {node.inputs[1].value, node.inputs[2].value, runningMean.value, runningVariance.value}, momentum, {}};
+  // Statistics that are no parameters cannot be kept.
+  bool tracks = findParameter(runningMean) && findParameter(runningVariance);
+  auto track = [&](const Entry &statistic, const Entry &running, double correction) {
+    return tracks ? trackStatistic(statistic, running, correction, affine.shape, norm) : statistic;
+  };
+  // PyTorch keeps the unbiased variance.
+  auto count = static_cast<double>(x.type.getNumElements() / x.getShape()[1]);
+  Entry mean = meanKept(x, dims);
+  Entry centered = eval.binary(BinaryKind::sub, x, track(mean, runningMean, 1));
+  Entry variance = meanKept(eval.binary(BinaryKind::mul, centered, centered), dims);
+  Entry result =
+      applyStatistics(centered, track(variance, runningVariance, count > 1 ? count / (count - 1) : 1), affine);
+  trainedBatchNorms.push_back(std::move(norm));
+  return result;
+}
+
 /// Legalizes batch normalisation as reductions and element-wise operators, so that a split of the batch reduces the
-/// statistics over its parts. The running statistics, which only evaluation reads, are not kept.
+/// statistics over its parts.
 LogicalResult Legalizer::legalizeBatchNorm(NodeContext &node) {
   if (failed(expectTensors(node, 5)))
     return failure();
@@ -171,12 +204,17 @@ LogicalResult Legalizer::legalizeBatchNorm(NodeContext &node) {
   for (unsigned i = 1; i < node.op.getNumResults(); ++i)
     if (leadsToLoss(node, i))
       return unsupported("gives running statistics that the loss reads");
+  double momentum = node.getFloat("momentum", 0.9);
+  if (!(momentum >= 0 && momentum <= 1))
+    return invalid(node, "has a momentum of " + std::to_string(momentum) + "; it must be between 0 and 1");
   // Before opset 14 a node trained where it had more outputs than one.
   bool trains = node.version() < 14 ? node.op.getNumResults() > 1 : node.getInt("training_mode", 0) != 0;
-  ++(trains ? trainedBatchNorms : frozenBatchNorms);
-  for (UsedParameter &parameter : parameters)
-    parameter.isRunningStatistic |=
-        !trains && (parameter.read == node.inputs[3].value || parameter.read == node.inputs[4].value);
+  frozenBatchNorms += !trains;
+  for (size_t i : {1, 3, 4})
+    if (UsedParameter *parameter = findParameter(node.inputs[i])) {
+      parameter->isStoredStatistic |= !trains && i > 1;
+      parameter->startsAtOne |= i != 3;
+    }
   Shape spread(x.getRank() - 1, 1), dims{0};
   spread[0] = channels;
   for (int64_t dim = 2; dim < x.getRank(); ++dim)
@@ -184,7 +222,7 @@ LogicalResult Legalizer::legalizeBatchNorm(NodeContext &node) {
   return give(node, inFullPrecision([&] {
                 Affine affine{node.inputs[1], node.inputs[2], spread, *epsilon};
                 if (trains)
-                  return normalizeOver(x, dims, affine);
+                  return normalizeBatch(node, dims, momentum, affine);
                 Entry centered = eval.binary(BinaryKind::sub, x, eval.reshape(node.inputs[3], spread));
                 return applyStatistics(centered, eval.reshape(node.inputs[4], spread), affine);
               }));

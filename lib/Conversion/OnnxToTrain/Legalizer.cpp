@@ -379,11 +379,42 @@ void Legalizer::reportUnsupported(onnx::NodeOp op, llvm::StringRef reason) {
   ++report.unsupported[at->second].count;
 }
 
-void Legalizer::reportBatchNorms() {
-  if (trainedBatchNorms > 0)
-    report.warnings.push_back(countOf(trainedBatchNorms, "batch norm") +
-                              " of the statistics of each micro-batch: running statistics are not kept, and evaluation "
-                              "takes those of its own micro-batches");
+UsedParameter *Legalizer::findParameter(const Entry &entry) {
+  auto read = entry.value ? entry.value.getDefiningOp<train::ReadOp>() : train::ReadOp();
+  auto found = llvm::find_if(parameters, [&](const UsedParameter &parameter) { return parameter.read == entry.value; });
+  return read && found != parameters.end() ? &*found : nullptr;
+}
+
+void Legalizer::finishBatchNorms() {
+  // A module that runs twice has all its parameters in both nodes. Norms that share a statistic alone do so because the
+  // exporter merged parameters of equal value: an average over both would be of neither.
+  llvm::DenseMap<Value, const TrainedBatchNorm *> owners;
+  llvm::DenseSet<Value> merged;
+  for (const TrainedBatchNorm &norm : trainedBatchNorms)
+    for (unsigned i : {2, 3}) {
+      const TrainedBatchNorm &owner = *owners.try_emplace(norm.parameters[i], &norm).first->second;
+      if (owner.parameters != norm.parameters || owner.momentum != norm.momentum ||
+          norm.parameters[2] == norm.parameters[3])
+        merged.insert(norm.parameters[i]);
+    }
+  int64_t untracked = 0;
+  for (TrainedBatchNorm &norm : trainedBatchNorms) {
+    bool isTracked =
+        norm.tracks.size() == 2 && !merged.contains(norm.parameters[2]) && !merged.contains(norm.parameters[3]);
+    untracked += !isTracked;
+    for (train::TrackStatisticOp track : norm.tracks) {
+      if (isTracked) {
+        findParameter(Entry::of(track.getRunning()))->momentum = norm.momentum;
+      } else {
+        track.getResult().replaceAllUsesWith(track.getStatistic());
+        track.erase();
+      }
+    }
+  }
+  if (untracked > 0)
+    report.warnings.push_back(countOf(untracked, "batch norm") +
+                              " without running statistics of its own: none are kept, and evaluation takes those of "
+                              "each micro-batch");
   if (frozenBatchNorms > 0)
     report.warnings.push_back(countOf(frozenBatchNorms, "batch norm") +
                               " in inference form: the stored statistics are used and do not change");
@@ -466,7 +497,7 @@ FailureOr<func::FuncOp> Legalizer::run() {
     return failure();
   }
 
-  reportBatchNorms();
+  finishBatchNorms();
   auto name = printable(report.loss);
   Entry result = entries[loss];
   if (auto initializer = loss.getDefiningOp<onnx::InitializerOp>(); initializer && !result.isTensor())

@@ -8,11 +8,15 @@
 
 #include "windlass/Conversion/OnnxToTrain/OnnxToTrain.h"
 #include "windlass/Dialect/Onnx/IR/OnnxOps.h"
+#include "windlass/Dialect/Train/IR/TrainOps.h"
 #include "windlass/Dialect/Train/IR/Windows.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/StringMap.h"
+
+#include <array>
+#include <optional>
 
 namespace windlass {
 
@@ -43,7 +47,11 @@ struct UsedParameter {
   /// A table that a RotaryEmbedding reads.
   bool isRotaryTable = false;
   /// A mean or variance by which a batch norm in inference form normalizes.
-  bool isRunningStatistic = false;
+  bool isStoredStatistic = false;
+  /// The share that a micro-batch leaves of it: it is the running mean or variance of batch norms in training form.
+  std::optional<double> momentum;
+  /// A variance or the scale of a batch norm, which are 1 in a new model.
+  bool startsAtOne = false;
   /// The weights of the classes of a loss.
   bool isClassWeights = false;
 };
@@ -97,8 +105,9 @@ private:
   /// Returns why an unmarked initializer of floats is a constant although it is no mask; empty when it may train.
   std::string whyConstant(onnx::InitializerOp op, const KnownTensor &tensor);
   void reportUnsupported(onnx::NodeOp op, llvm::StringRef reason);
-  /// Adds a warning for each form of batch norm that the loss reads.
-  void reportBatchNorms();
+  /// Makes parameters running statistics where each has one batch norm, and adds a warning for each other form of batch
+  /// norm that the loss reads.
+  void finishBatchNorms();
 
   // How handlers end.
   /// Reports that the operator is supported, but not in this form.
@@ -341,6 +350,20 @@ private:
   Entry applyStatistics(const Entry &centered, const Entry &variance, const Affine &affine);
   /// Returns x normalized by its mean and biased variance over `dims`.
   Entry normalizeOver(const Entry &x, llvm::ArrayRef<int64_t> dims, const Affine &affine);
+  /// A batch norm that uses the statistics of a micro-batch, with what tracks those.
+  struct TrainedBatchNorm {
+    /// Its scale, bias, running mean and running variance.
+    std::array<mlir::Value, 4> parameters;
+    double momentum;
+    llvm::SmallVector<train::TrackStatisticOp, 2> tracks;
+  };
+  /// Returns a statistic of the batch in `shape`; the parameter `running` keeps its average times `correction`.
+  Entry trackStatistic(const Entry &statistic, const Entry &running, double correction, llvm::ArrayRef<int64_t> shape,
+                       TrainedBatchNorm &norm);
+  /// Returns what a batch norm in training form gives; `dims` are those of samples and pixels.
+  Entry normalizeBatch(NodeContext &node, llvm::ArrayRef<int64_t> dims, double momentum, const Affine &affine);
+  /// Returns the parameter that the entry is a read of, or null.
+  UsedParameter *findParameter(const Entry &entry);
   /// Returns the attribute `epsilon`, or an error where it is negative or NaN.
   mlir::FailureOr<double> readEpsilon(NodeContext &node);
   /// Fails, with the error `complaint`, unless the operands from `first` on are vectors of `size` elements of the first
@@ -402,8 +425,9 @@ private:
   /// The function's argument with the keys of all dropouts so far, if there are any.
   mlir::Value dropoutKeys;
   int64_t dropouts = 0;
-  /// The batch norms that use the statistics of a micro-batch, and those that use stored ones.
-  int64_t trainedBatchNorms = 0, frozenBatchNorms = 0;
+  std::vector<TrainedBatchNorm> trainedBatchNorms;
+  /// The number of batch norms that use stored statistics.
+  int64_t frozenBatchNorms = 0;
   /// The indices into the report, by name and reason.
   llvm::StringMap<size_t> unsupportedIndex;
   bool isInvalid = false;

@@ -89,6 +89,8 @@ ParameterPlanner::Decision ParameterPlanner::decide(const UsedParameter &paramet
   Decision decision{&parameter, false, ""};
   if (!isa<FloatType>(getElementTypeOrSelf(op.getType())))
     return decision;
+  if (parameter.momentum)
+    return decision;
   llvm::StringRef kind = op.getKind().value_or(""), name = op.getInitializerName();
   bool hasGradient = reached.contains(parameter.read);
   if (!kind.empty()) {
@@ -101,7 +103,7 @@ ParameterPlanner::Decision ParameterPlanner::decide(const UsedParameter &paramet
     decision.reason = "unmarked; only added to the scores of a softmax";
   } else if (parameter.isRotaryTable || isOnlyRotaryTable(parameter.read)) {
     decision.reason = "unmarked; only a table of a rotary embedding";
-  } else if (parameter.isRunningStatistic) {
+  } else if (parameter.isStoredStatistic) {
     decision.reason = "unmarked; a running statistic of a batch norm";
   } else if (parameter.isClassWeights) {
     decision.reason = "unmarked; the class weights of a loss";
@@ -198,7 +200,8 @@ LogicalResult ParameterPlanner::writeSymbols(OpBuilder &builder) {
     anyTrains |= decision.trains;
     // An initializer that is marked as a parameter is a weight even where nothing trains it; unmarked constants are
     // buffers.
-    bool isWeight = decision.trains || initializer.getKind() == llvm::StringRef("parameter");
+    std::optional<double> momentum = decision.parameter->momentum;
+    bool isWeight = decision.trains || momentum || initializer.getKind() == llvm::StringRef("parameter");
     onnx::SourceAttr from = *initializer.getSource();
     Type stored = getElementTypeOrSelf(initializer.getType());
     auto source = train::SourceAttr::get(
@@ -211,9 +214,11 @@ LogicalResult ParameterPlanner::writeSymbols(OpBuilder &builder) {
         builder, initializer.getLoc(), builder.getStringAttr(symbol), initializer.getInitializerNameAttr(),
         TypeAttr::get(type),
         train::RoleAttr::get(builder.getContext(), isWeight ? train::Role::weight : train::Role::buffer), source,
-        decision.trains ? builder.getUnitAttr() : UnitAttr(), decays ? builder.getUnitAttr() : UnitAttr(),
+        decision.trains || momentum ? builder.getUnitAttr() : UnitAttr(), decays ? builder.getUnitAttr() : UnitAttr(),
         FlatSymbolRefAttr(), decision.reason.empty() ? StringAttr() : builder.getStringAttr(decision.reason),
-        /*compute_type=*/TypeAttr());
+        /*compute_type=*/TypeAttr(), momentum ? builder.getF64FloatAttr(*momentum) : FloatAttr());
+    if (decision.parameter->startsAtOne)
+      op->setAttr(train::kNormScaleAttr, builder.getUnitAttr());
     read.setParameterAttr(FlatSymbolRefAttr::get(op.getSymNameAttr()));
   }
   if (!anyTrains)

@@ -98,9 +98,11 @@ static std::string countText(int64_t count, llvm::StringRef noun) {
 }
 
 std::string windlass::describeTraining(ModuleOp module) {
-  int64_t trained = 0, elements = 0, frozen = 0, buffers = 0;
+  int64_t trained = 0, elements = 0, frozen = 0, buffers = 0, statistics = 0;
   for (auto parameter : module.getOps<train::ParameterOp>()) {
-    if (parameter.getTrainable()) {
+    if (parameter.isRunningStatistic()) {
+      ++statistics;
+    } else if (parameter.getTrainable()) {
       ++trained;
       elements += parameter.getTensorType().getNumElements();
     } else {
@@ -109,7 +111,8 @@ std::string windlass::describeTraining(ModuleOp module) {
   }
   return countText(trained, "parameter") + " with " + countText(elements, "element") +
          (trained == 1 ? " trains, " : " train, ") + groupDigits(frozen) + (frozen == 1 ? " is" : " are") +
-         " frozen, " + countText(buffers, "buffer");
+         " frozen, " + countText(buffers, "buffer") +
+         (statistics > 0 ? ", " + countText(statistics, "running statistic") : "");
 }
 
 namespace {
@@ -204,13 +207,13 @@ Summary summarize(ModuleOp module) {
     row.name = parameter.getLogicalName().str();
     row.shape = describeShape(type);
     row.type = describeType(type.getElementType());
-    row.role = train::stringifyRole(parameter.getRole()).str();
+    row.role = parameter.isRunningStatistic() ? "running statistic" : train::stringifyRole(parameter.getRole()).str();
     row.source = parameter.getSource().getKind() == train::SourceKind::external
                      ? parameter.getSource().getFile().str()
                      : train::stringifySourceKind(parameter.getSource().getKind()).str();
     row.reason = parameter.getReason().value_or("").str();
     row.elements = type.getNumElements();
-    row.trains = parameter.getTrainable();
+    row.trains = parameter.getTrainable() && !parameter.isRunningStatistic();
     row.decays = parameter.getDecays();
     summary.parameters.push_back(row);
   }

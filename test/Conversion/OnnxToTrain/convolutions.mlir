@@ -80,16 +80,22 @@ onnx.graph "g" inputs ["x"] outputs ["loss"] {
 
 // -----
 
-// In training, batch norm takes the statistics of the micro-batch: over the batch and the image. The running ones are not read.
-// CHECK: train.parameter weight @w0 "scale"
-// CHECK: train.parameter weight @w1 "bias"
-// CHECK-NOT: train.parameter
+// In training, batch norm takes the statistics of the micro-batch: over the batch and the image. The running ones keep
+// their averages, that of the variance unbiased: times 120 / 119.
+// CHECK: train.parameter weight @w0 "scale" {{.*}} {train.norm_scale, trainable}
+// CHECK: train.parameter weight @w1 "bias" {{.*}} {trainable}
+// CHECK: train.parameter weight @w2 "m" {{.*}} {momentum = 0.8{{.*}} : f64, trainable}
+// CHECK: train.parameter weight @w3 "v" {{.*}} {momentum = 0.8{{.*}} : f64, train.norm_scale, trainable}
 // CHECK: func.func @loss(%[[X:.*]]: tensor<4x3x5x6xf32>
 // CHECK: %[[SUM:.*]] = train.reduce sum %[[X]] dims [0, 2, 3] : tensor<4x3x5x6xf32> -> tensor<3xf32>
 // CHECK: %[[MEAN:.*]] = train.mul %[[SUM]]
+// CHECK: %[[KEPT:.*]] = train.reshape %[[MEAN]]
+// CHECK: %[[VECTOR:.*]] = train.reshape %[[KEPT]]
+// CHECK: train.track_statistic %[[VECTOR]], %{{.*}} correction 1.000000e+00
 // CHECK: %[[CENTERED:.*]] = train.sub %[[X]]
 // CHECK: %[[SQUARES:.*]] = train.mul %[[CENTERED]], %[[CENTERED]]
 // CHECK: train.reduce sum %[[SQUARES]] dims [0, 2, 3] : tensor<4x3x5x6xf32> -> tensor<3xf32>
+// CHECK: train.track_statistic %{{.*}}, %{{.*}} correction 1.0084033613445378
 // CHECK: train.sqrt
 onnx.graph "g" inputs ["x"] outputs ["loss", "m.next", "v.next"] {
 ^bb0(%x: tensor<4x3x5x6xf32>):
@@ -97,15 +103,46 @@ onnx.graph "g" inputs ["x"] outputs ["loss", "m.next", "v.next"] {
   %b = onnx.initializer "bias" from <"", 12, 12> kind "parameter" : tensor<3xf32>
   %m = onnx.initializer "m" from <"", 24, 12> kind "buffer" : tensor<3xf32>
   %v = onnx.initializer "v" from <"", 36, 12> kind "buffer" : tensor<3xf32>
-  %0:3 = onnx.node "BatchNormalization" since 15 (%x, %s, %b, %m, %v) with {training_mode = 1 : i64, epsilon = 1.0e-3 : f32} : (tensor<4x3x5x6xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>) -> (!onnx.value, !onnx.value, !onnx.value)
+  %0:3 = onnx.node "BatchNormalization" since 15 (%x, %s, %b, %m, %v) with {training_mode = 1 : i64, epsilon = 1.0e-3 : f32, momentum = 0.8 : f32} : (tensor<4x3x5x6xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>) -> (!onnx.value, !onnx.value, !onnx.value)
   %1 = onnx.node "ReduceSum" since 13 (%0#0) with {keepdims = 0 : i64} : (!onnx.value) -> !onnx.value
   onnx.return %1, %0#1, %0#2 : !onnx.value, !onnx.value, !onnx.value
 }
 
 // -----
 
+// Two norms that have a running mean in common, but neither scale nor bias, are two modules: an exporter has merged
+// parameters of equal value. An average over both would be of neither.
+// CHECK: train.parameter weight @w0 "scale"
+// CHECK: train.parameter weight @w1 "other"
+// CHECK-NOT: train.parameter
+// CHECK-NOT: train.track_statistic
+onnx.graph "g" inputs ["x"] outputs ["loss"] {
+^bb0(%x: tensor<4x3xf32>):
+  %s = onnx.initializer "scale" from <"", 0, 12> kind "parameter" : tensor<3xf32>
+  %t = onnx.initializer "other" from <"", 12, 12> kind "parameter" : tensor<3xf32>
+  %m = onnx.initializer "m" from <"", 24, 12> kind "buffer" : tensor<3xf32>
+  %v = onnx.initializer "v" from <"", 36, 12> kind "buffer" : tensor<3xf32>
+  %0 = onnx.node "BatchNormalization" since 15 (%x, %s, %s, %m, %v) with {training_mode = 1 : i64} : (tensor<4x3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>) -> !onnx.value
+  %1 = onnx.node "BatchNormalization" since 15 (%0, %t, %t, %m, %v) with {training_mode = 1 : i64} : (!onnx.value, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>) -> !onnx.value
+  %2 = onnx.node "ReduceSum" since 13 (%1) with {keepdims = 0 : i64} : (!onnx.value) -> !onnx.value
+  onnx.return %2 : !onnx.value
+}
+
+// -----
+
+onnx.graph "g" inputs ["x"] outputs ["loss"] {
+^bb0(%x: tensor<4x3xf32>):
+  %s = onnx.initializer "scale" from <"", 0, 12> kind "parameter" : tensor<3xf32>
+  // expected-error @below {{has a momentum of 1.500000; it must be between 0 and 1}}
+  %0 = onnx.node "BatchNormalization" since 15 (%x, %s, %s, %s, %s) with {training_mode = 1 : i64, momentum = 1.5 : f32} : (tensor<4x3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>) -> !onnx.value
+  %1 = onnx.node "ReduceSum" since 13 (%0) with {keepdims = 0 : i64} : (!onnx.value) -> !onnx.value
+  onnx.return %1 : !onnx.value
+}
+
+// -----
+
 // In inference form the stored statistics stay as they are, marked or not.
-// CHECK: train.parameter weight @w0 "scale" {{.*}} {trainable}
+// CHECK: train.parameter weight @w0 "scale" {{.*}} {train.norm_scale, trainable}
 // CHECK: train.parameter weight @w1 "bias" {{.*}} {trainable}
 // CHECK: train.parameter buffer @b2 "m"
 // CHECK: train.parameter buffer @b3 "v"

@@ -587,6 +587,40 @@ func.func @f(%w: tensor<4xf32>, %h: tensor<f32>, %d: tensor<f64>) {
 
 // -----
 
+func.func @f(%w: tensor<4xf32>, %g: tensor<3xf32>) {
+  // expected-error @below {{operand 1 has type 'tensor<3xf32>', but the weight 'tensor<4xf32>' needs 'tensor<4xf32>'}}
+  %0 = train.average %w, %g rate 0.1 : (tensor<4xf32>, tensor<3xf32>) -> tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%w: tensor<4xf32>) {
+  // expected-error @below {{has a rate of 1.500000e+00; a share is between 0 and 1}}
+  %0 = train.average %w, %w rate 1.5 : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%w: tensor<4xf32>) {
+  // expected-error @below {{corrects the statistic by 0.000000e+00, which must be finite and above 0}}
+  %0 = train.track_statistic %w, %w correction 0.0 : tensor<4xf32>
+  return
+}
+
+// -----
+
+// expected-error @below {{has a momentum, as running statistics have; these are weights that do not decay}}
+train.parameter buffer @m "m" : tensor<4xf32> from <packed> {momentum = 0.9 : f64}
+
+// -----
+
+// expected-error @below {{has a momentum of -1.000000e-01; a share is between 0 and 1}}
+train.parameter weight @m "m" : tensor<4xf32> from <packed> {momentum = -0.1 : f64}
+
+// -----
+
 func.func @f() {
   // expected-error @below {{names @w, which is no parameter of the module}}
   %0 = train.read @w : tensor<f32>

@@ -199,6 +199,10 @@ func.func @optimizer(%g: tensor<8x4xf32>) {
   %0:3 = train.adamw %w, %m, %m, %g, %h, %h, %h, %h, %h, %h, %h, %c decays : (tensor<8x4xf32>, tensor<8x4xf32>, tensor<8x4xf32>, tensor<8x4xf32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>) -> (tensor<8x4xf32>, tensor<8x4xf32>, tensor<8x4xf32>)
   // CHECK: train.sgd
   %1:2 = train.sgd %w, %m, %g, %h, %h, %h, %c : (tensor<8x4xf32>, tensor<8x4xf32>, tensor<8x4xf32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>) -> (tensor<8x4xf32>, tensor<8x4xf32>)
+  // CHECK: train.average %{{.*}}, %{{.*}} rate 1.000000e-01 : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<8x4xf32>
+  %2 = train.average %w, %g rate 0.1 : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<8x4xf32>
+  // CHECK: train.track_statistic %{{.*}}, %{{.*}} correction 1.500000e+00 : tensor<8x4xf32>
+  %3 = train.track_statistic %g, %w correction 1.5 : tensor<8x4xf32>
   // CHECK: train.write @w, %{{.*}} : tensor<8x4xf32>
   train.write @w, %0#0 : tensor<8x4xf32>
   // CHECK: train.stash %{{.*}} : tensor<8x4xf32>

@@ -31,7 +31,8 @@ StringRef plan::stringifyOffload(Offload offload) {
 void plan::keepOnHost(ModuleOp module, Offload offload) {
   auto host = MemoryKindAttr::get(module.getContext(), MemoryKind::host);
   for (auto parameter : module.getOps<train::ParameterOp>()) {
-    if (parameter.getRole() != train::Role::weight)
+    // Running statistics are small, and nothing on the host averages.
+    if (parameter.getRole() != train::Role::weight || parameter.isRunningStatistic())
       continue;
     for (auto [attribute, least, isOfTraining] : {std::tuple(kStateMemoryAttr, Offload::optimizer, true),
                                                   {kGradientMemoryAttr, Offload::gradients, true},

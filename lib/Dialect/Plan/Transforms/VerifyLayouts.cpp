@@ -119,6 +119,10 @@ struct VerifyLayouts : windlass::plan::impl::VerifyLayoutsBase<VerifyLayouts> {
     }
     auto gradient = parameter->getAttrOfType<LayoutAttr>(kGradientLayoutAttr),
          master = parameter->getAttrOfType<LayoutAttr>(kMasterLayoutAttr);
+    if (parameter.isRunningStatistic() &&
+        llvm::any_of(ArrayRef({getComputeMemory(parameter), getGradientMemory(parameter), getStateMemory(parameter)}),
+                     [](MemoryKind memory) { return memory != MemoryKind::device; }))
+      return parameter.emitOpError("is a running statistic that is kept on the host, where nothing averages");
     if (getComputeMemory(parameter) != MemoryKind::device && parameter.getTrainable()) {
       if (getStateMemory(parameter) != getComputeMemory(parameter))
         return parameter.emitOpError("keeps the weight that operators read on the host, but its master copy, of which "

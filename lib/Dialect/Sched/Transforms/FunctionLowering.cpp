@@ -108,7 +108,7 @@ LogicalResult FunctionLowering::lower(Operation *op) {
     return lowerMove(move);
   if (const KernelRow *row = findRow(op); row && row->origin == KernelOrigin::op)
     return lowerKernel(op, *row);
-  if (isa<train::ScalarOpInterface, train::LossOp, train::ClipFactorOp>(op))
+  if (isa<train::ScalarOpInterface, train::LossOp, train::ClipFactorOp, train::AverageOp>(op))
     return op->emitOpError("is element-wise and in no sched.map: run sched-fuse-elementwise first");
   return op->emitOpError("has no command: it must be lowered before sched-lower-to-commands");
 }

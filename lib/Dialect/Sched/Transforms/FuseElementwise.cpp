@@ -66,22 +66,27 @@ Operand lookThroughBroadcasts(Value value) {
   return operand;
 }
 
-/// Replaces train.loss and train.clip_factor by arithmetic.
-void expandScalars(func::FuncOp function) {
+/// Replaces train.loss, train.clip_factor and train.average by arithmetic.
+void expandArithmetic(func::FuncOp function) {
   function.walk([](Operation *op) {
-    if (!isa<train::LossOp, train::ClipFactorOp>(op))
+    if (!isa<train::LossOp, train::ClipFactorOp, train::AverageOp>(op))
       return;
     OpBuilder builder(op);
     auto type = cast<RankedTensorType>(op->getResult(0).getType());
+    auto constant = [&](double value) -> Value {
+      auto attribute = DenseElementsAttr::get(type, Attribute(builder.getFloatAttr(type.getElementType(), value)));
+      return train::ConstantOp::create(builder, op->getLoc(), type, attribute);
+    };
     Value result;
     if (auto loss = dyn_cast<train::LossOp>(op)) {
       result = train::DivOp::create(builder, op->getLoc(), type, loss.getSum(), loss.getCount());
+    } else if (auto average = dyn_cast<train::AverageOp>(op)) {
+      Value step = train::MulOp::create(builder, op->getLoc(), type, average.getGradient(),
+                                        constant(average.getRate().convertToDouble()));
+      step.getDefiningOp()->setDiscardableAttrs(op->getDiscardableAttrDictionary());
+      result = train::SubOp::create(builder, op->getLoc(), type, average.getRunning(), step);
     } else {
       auto clip = cast<train::ClipFactorOp>(op);
-      auto constant = [&](double value) -> Value {
-        auto attribute = DenseElementsAttr::get(type, Attribute(builder.getFloatAttr(type.getElementType(), value)));
-        return train::ConstantOp::create(builder, op->getLoc(), type, attribute);
-      };
       Value padded = train::AddOp::create(builder, op->getLoc(), type, clip.getNorm(), constant(1e-6));
       Value ratio = train::DivOp::create(builder, op->getLoc(), type, clip.getLimit(), padded);
       result = train::MinOp::create(builder, op->getLoc(), type, ratio, constant(1));
@@ -423,7 +428,7 @@ struct FuseElementwise : sched::impl::FuseElementwiseBase<FuseElementwise> {
     for (func::FuncOp function : functions) {
       if (function.isExternal() || function->hasAttr(kScalarFunctionAttr))
         continue;
-      expandScalars(function);
+      expandArithmetic(function);
       splitLongSums(function);
       for (Block &block : function.getBody()) {
         FunctionFusion fusion(block, maxOps, maxOperands);

@@ -1,6 +1,8 @@
 // Parameters and the operators that read and write them.
 #include "OpSupport.h"
 
+#include <cmath>
+
 using namespace mlir;
 using namespace windlass::train;
 
@@ -67,6 +69,12 @@ LogicalResult ParameterOp::verify() {
                          << " the attribute 'of'; exactly states name their weight";
   if (getComputeType() && !isa<FloatType>(getTensorType().getElementType()))
     return emitOpError() << "has compute type " << *getComputeType() << ", but integer elements: " << getTensorType();
+  if (std::optional<llvm::APFloat> momentum = getMomentum()) {
+    if (getRole() != Role::weight || getDecays())
+      return emitOpError() << "has a momentum, as running statistics have; these are weights that do not decay";
+    if (double share = momentum->convertToDouble(); !(share >= 0 && share <= 1))
+      return emitOpError() << "has a momentum of " << share << "; a share is between 0 and 1";
+  }
   SourceAttr source = getSource();
   if (source.getOffset() < 0 || source.getLength() < 0)
     return emitOpError() << "has its bytes at offset " << source.getOffset() << " and length " << source.getLength()
@@ -89,6 +97,19 @@ static LogicalResult checkParameter(Operation *op, SymbolTableCollection &symbol
   RankedTensorType declared = computes ? parameter.getComputeTensorType() : parameter.getTensorType();
   if (declared != type)
     return op->emitOpError() << "takes " << name << " as " << type << ", but it is declared as " << declared;
+  return success();
+}
+
+LogicalResult TrackStatisticOp::verify() {
+  if (double correction = getCorrection().convertToDouble(); !(correction > 0) || std::isinf(correction))
+    return emitOpError() << "corrects the statistic by " << correction << ", which must be finite and above 0";
+  return success();
+}
+
+LogicalResult TrackStatisticOp::buildAdjoint(OpBuilder &, ArrayRef<Value> resultGradients, ArrayRef<bool> active,
+                                             SmallVectorImpl<Value> &gradients) {
+  if (active[0])
+    gradients[0] = resultGradients[0];
   return success();
 }
 

@@ -31,6 +31,14 @@ FailureOr<Types> inferSgd(SgdOp::Adaptor op, Emit emit) {
   return Types(2, op.getWeight().getType());
 }
 
+FailureOr<Types> inferAverage(AverageOp::Adaptor op, Emit emit) {
+  if (failed(checkUpdate(emit, op.getOperands(), 2)))
+    return failure();
+  if (double rate = op.getRate().convertToDouble(); !(rate >= 0 && rate <= 1))
+    return emit() << "has a rate of " << rate << "; a share is between 0 and 1";
+  return Types{op.getRunning().getType()};
+}
+
 /// Adds the flat factor, but for a scalar, which cannot be sharded.
 void addFlat(OpFactors &factors, RankedTensorType type) {
   if (type.getRank() > 0)
@@ -51,6 +59,7 @@ OpFactors getUpdateFactors(Operation *op) {
 
 WINDLASS_INFERRED_OP(AdamWOp, inferAdamW)
 WINDLASS_INFERRED_OP(SgdOp, inferSgd)
+WINDLASS_INFERRED_OP(AverageOp, inferAverage)
 
 OpFactors SquareSumOp::getFactors() {
   OpFactors factors;
@@ -79,3 +88,7 @@ PrecisionClass AdamWOp::getPrecisionClass() { return PrecisionClass::Full; }
 OpFactors SgdOp::getFactors() { return getUpdateFactors(*this); }
 OpCost SgdOp::getCost() { return getTrafficCost(*this, 4); }
 PrecisionClass SgdOp::getPrecisionClass() { return PrecisionClass::Full; }
+
+OpFactors AverageOp::getFactors() { return getUpdateFactors(*this); }
+OpCost AverageOp::getCost() { return getTrafficCost(*this, 2); }
+PrecisionClass AverageOp::getPrecisionClass() { return PrecisionClass::Full; }

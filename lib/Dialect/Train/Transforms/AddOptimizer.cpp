@@ -3,6 +3,8 @@
 #include "windlass/Dialect/Train/Transforms/Passes.h"
 #include "windlass/Support/FunctionAttributes.h"
 
+#include <cmath>
+
 using namespace mlir;
 
 namespace windlass::train {
@@ -15,16 +17,18 @@ namespace {
 /// Builds `@update` for one kind of optimizer.
 class UpdateBuilder {
 public:
-  UpdateBuilder(ModuleOp module, SmallVector<ParameterOp> weights, bool isAdamW, bool clips, bool scalesLoss)
-      : module(module), weights(std::move(weights)), isAdamW(isAdamW), clips(clips), scalesLoss(scalesLoss),
-        builder(module.getContext()) {}
+  UpdateBuilder(ModuleOp module, SmallVector<ParameterOp> weights, int64_t microBatches, bool isAdamW, bool clips,
+                bool scalesLoss)
+      : module(module), weights(std::move(weights)), microBatches(microBatches), isAdamW(isAdamW), clips(clips),
+        scalesLoss(scalesLoss), builder(module.getContext()) {}
 
   void build() {
     for (ParameterOp parameter : module.getOps<ParameterOp>())
       lastParameter = parameter;
     for (ParameterOp weight : weights)
-      for (StringRef name : getStateNames())
-        states[weight].push_back(addState(weight, name));
+      if (!weight.isRunningStatistic())
+        for (StringRef name : getStateNames())
+          states[weight].push_back(addState(weight, name));
     addFunction();
   }
 
@@ -41,7 +45,7 @@ private:
         ParameterOp::create(builder, weight.getLoc(), (weight.getSymName() + "." + name).str(),
                             (weight.getLogicalName() + "/" + name).str(), weight.getType(), Role::state, source,
                             /*trainable=*/false, /*decays=*/false, FlatSymbolRefAttr::get(weight.getSymNameAttr()),
-                            /*reason=*/StringAttr(), /*compute_type=*/TypeAttr());
+                            /*reason=*/StringAttr(), /*compute_type=*/TypeAttr(), /*momentum=*/FloatAttr());
     lastParameter = state;
     return state;
   }
@@ -92,17 +96,23 @@ private:
       scale = getConstant(APFloat(1.0));
     if (scalesLoss)
       scale = removeLossScale(scale, norm);
-    for (auto [weight, gradient] : llvm::zip(weights, block->getArguments()))
-      addStep(weight, gradient, scale);
+    for (auto [weight, gradient] : llvm::zip(weights, block->getArguments())) {
+      if (weight.isRunningStatistic())
+        addAverage(weight, gradient);
+      else
+        addStep(weight, gradient, scale);
+    }
     func::ReturnOp::create(builder, module.getLoc(), norm);
   }
 
-  /// Returns the norm over all gradients, each parameter once. Sums of parts are kept n-ary, to be reduced together.
+  /// Returns the norm over all gradients, each parameter once; running statistics have none. Sums of parts are kept
+  /// n-ary, to be reduced together.
   Value addNorm(ArrayRef<BlockArgument> gradients) {
     SmallVector<Value> squares;
     for (auto [weight, gradient] : llvm::zip(weights, gradients))
-      squares.push_back(
-          make<SquareSumOp>(weight.getLogicalName() + "/square_sum", weight.getLoc(), scalarType, gradient));
+      if (!weight.isRunningStatistic())
+        squares.push_back(
+            make<SquareSumOp>(weight.getLogicalName() + "/square_sum", weight.getLoc(), scalarType, gradient));
     Value sum = make<AccumulateOp>("square_sum", module.getLoc(), scalarType, squares);
     if (!scalesLoss)
       return make<SqrtOp>("grad_norm", module.getLoc(), sum);
@@ -127,6 +137,14 @@ private:
     bool loses;
     value.convert(element.getFloatSemantics(), APFloat::rmNearestTiesToEven, &loses);
     return ConstantOp::create(builder, module.getLoc(), scalarType, DenseElementsAttr::get(scalarType, value));
+  }
+
+  /// Moves a running statistic as far as the micro-batches of a step do in PyTorch, one after the other. There, later
+  /// ones weigh a little more; here, all weigh the same, so that a plan may order and divide them as it likes.
+  void addAverage(ParameterOp running, Value gradient) {
+    double kept = std::pow(running.getMomentum()->convertToDouble(), static_cast<double>(microBatches));
+    write(running, make<AverageOp>(running.getLogicalName() + "/average", running.getLoc(), read(running), gradient,
+                                   builder.getF64FloatAttr(1 - kept)));
   }
 
   void addStep(ParameterOp weight, Value gradient, Value scale) {
@@ -154,6 +172,8 @@ private:
 
   ModuleOp module;
   SmallVector<ParameterOp> weights;
+  /// The micro-batches of a step over all replicas.
+  int64_t microBatches;
   bool isAdamW, clips, scalesLoss;
   /// The parameter behind which state is added: the last one that existed before.
   ParameterOp lastParameter;
@@ -187,10 +207,10 @@ private:
     for (ParameterOp parameter : module.getOps<ParameterOp>())
       if (parameter.getTrainable())
         weights.push_back(parameter);
-    if (weights.empty())
+    if (llvm::all_of(weights, [](ParameterOp weight) { return weight.isRunningStatistic(); }))
       return module.emitError() << "there is no trainable parameter to update";
     for (ParameterOp weight : weights) {
-      weight.setDecays(weight.getTensorType().getRank() >= 2);
+      weight.setDecays(weight.getTensorType().getRank() >= 2 && !weight.isRunningStatistic());
       if (weight.getTensorType().getElementType() != weights.front().getTensorType().getElementType())
         return weight.emitOpError() << "has type " << weight.getTensorType() << ", but " << weights.front().getSymName()
                                     << " is of " << weights.front().getTensorType()
@@ -199,7 +219,10 @@ private:
     SmallVector<std::string> globs(noDecay.begin(), noDecay.end());
     if (failed(applyToMatches(module, globs, "no-decay", [](ParameterOp weight) { weight.setDecays(false); })))
       return failure();
-    UpdateBuilder(module, weights, optimizer == "adamw", clip, settings.get(kScalesLossSetting) != nullptr).build();
+    int64_t microBatchesOfStep = cast<IntegerAttr>(settings.get("micro_batches")).getInt();
+    UpdateBuilder(module, weights, microBatchesOfStep, optimizer == "adamw", clip,
+                  settings.get(kScalesLossSetting) != nullptr)
+        .build();
 
     settings.set("optimizer", builder.getStringAttr(optimizer));
     settings.set("clip", builder.getBoolAttr(clip));

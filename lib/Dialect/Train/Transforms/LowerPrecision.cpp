@@ -51,7 +51,7 @@ public:
     routerPaths = findRouterPaths(getReaders());
     for (auto parameter : module.getOps<ParameterOp>())
       if (parameter.getTensorType().getElementType() == wide && parameter.getRole() == Role::weight &&
-          !routerPaths.weights.contains(parameter.getSymNameAttr()))
+          !parameter.isRunningStatistic() && !routerPaths.weights.contains(parameter.getSymNameAttr()))
         parameter.setComputeType(narrow);
     for (func::FuncOp function : getReaders())
       lower(function);

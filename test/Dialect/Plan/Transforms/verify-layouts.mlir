@@ -66,6 +66,13 @@ module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
 // -----
 
 module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
+  // expected-error @below {{is a running statistic that is kept on the host, where nothing averages}}
+  train.parameter weight @w "w" : tensor<4xf32> from #train.source<none> {momentum = 0.9 : f64, trainable, plan.layout = #plan.layout<[<[<4>]>]>, plan.master_layout = #plan.layout<[<[<4>]>]>, plan.gradient_layout = #plan.layout<[<[<4>]>]>, plan.state_memory = #plan<memory_kind host>}
+}
+
+// -----
+
+module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
   // expected-error @below {{accumulates its gradient on the host, but its master copy, which the gradient updates, is on the device}}
   train.parameter weight @w "w" : tensor<4xf32> from #train.source<none> {trainable, plan.layout = #plan.layout<[<[<4>]>]>, plan.master_layout = #plan.layout<[<[<4>]>]>, plan.gradient_layout = #plan.layout<[<[<4>]>]>, plan.gradient_memory = #plan<memory_kind host>}
 }

@@ -53,3 +53,28 @@ func.func @loss() -> tensor<f32> {
   %4 = train.reduce sum %3 dims [0, 1] : tensor<2x3xf32> -> tensor<f32> {train.id = "4"}
   return %4 : tensor<f32>
 }
+
+// -----
+
+// A running statistic moves as far as the step's two micro-batches take it; neither the norm nor the optimizer knows it.
+// CHECK: train.parameter weight @r "running" : tensor<3xf32> from <packed> {momentum = 9.000000e-01 : f64, trainable}
+// CHECK-NOT: @r.exp_avg
+// CHECK: func.func @update(%[[GS:.*]]: tensor<3xf32> {train.gradient = @s}, %[[GR:.*]]: tensor<3xf32> {train.gradient = @r})
+// CHECK: %[[SQUARES:.*]] = train.square_sum %[[GS]]
+// CHECK-NEXT: train.accumulate %[[SQUARES]] :
+// CHECK: %[[R:.*]] = train.read @r
+// CHECK: %[[NEW:.*]] = train.average %[[R]], %[[GR]] rate 0.18{{9|99.*}}{{.*}} {train.id = "update/running/average"}
+// CHECK: train.write @r, %[[NEW]]
+train.parameter weight @s "scale.embed" : tensor<3xf32> from <packed> {trainable}
+train.parameter weight @r "running" : tensor<3xf32> from <packed> {momentum = 0.9 : f64, trainable}
+train.parameter weight @f "frozen" : tensor<3xf32> from <packed> {trainable}
+func.func @loss(%x: tensor<3xf32> {train.input = "x"}) -> tensor<f32> {
+  %s = train.read @s : tensor<3xf32> {train.id = "s"}
+  %r = train.read @r : tensor<3xf32> {train.id = "r"}
+  %f = train.read @f : tensor<3xf32> {train.id = "f"}
+  %0 = train.mul %x, %f : tensor<3xf32> {train.id = "statistic"}
+  %1 = train.track_statistic %0, %r correction 1.0 : tensor<3xf32> {train.id = "track"}
+  %2 = train.mul %1, %s : tensor<3xf32> {train.id = "scaled"}
+  %3 = train.reduce sum %2 dims [0] : tensor<3xf32> -> tensor<f32> {train.id = "sum"}
+  return %3 : tensor<f32>
+}

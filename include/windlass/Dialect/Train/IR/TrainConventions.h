@@ -34,7 +34,8 @@ constexpr char kVocabularyAttr[] = "train.vocabulary";
 constexpr char kInitValueAttr[] = "train.init_value";
 
 // Argument attribute of @update and result attribute of @microbatch.
-/// FlatSymbolRefAttr: the weight whose gradient this is.
+/// FlatSymbolRefAttr: the weight whose gradient this is. That of a running statistic is by how much it differs from the
+/// micro-batch's, divided by G.
 constexpr char kGradientAttr[] = "train.gradient";
 
 // Operation attributes.
@@ -44,7 +45,8 @@ constexpr char kIdAttr[] = "train.id";
 constexpr char kForwardAttr[] = "train.forward";
 
 // Attribute of a parameter.
-/// UnitAttr, from L3b on: it scales normalised rows, so that `--init random` makes it 1.
+/// UnitAttr, complete from L3b on: it scales normalised values or is their running variance, so that `--init random`
+/// makes it 1.
 constexpr char kNormScaleAttr[] = "train.norm_scale";
 
 // Module attributes.

@@ -13,11 +13,14 @@ def ParameterOp : Train_Op<"parameter", [Symbol]> {
     thinks that it trains or not, where it had to guess. The layout of the bytes is row-major, f32.
     With `compute_type` operators find the parameter rounded to that element type; `@update` works on the parameter
     itself.
+    A weight with `momentum` is a running statistic: `@update` averages what `train.track_statistic` found into it, and
+    `momentum` is the share of it that one micro-batch leaves. Where it is `trainable`, it is updated; no optimizer and
+    no gradient's norm knows it.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, StrAttr:$logical_name, TypeAttrOf<Train_Tensor>:$type,
                        Train_RoleAttr:$role, Train_SourceAttr:$source, UnitAttr:$trainable, UnitAttr:$decays,
                        OptionalAttr<FlatSymbolRefAttr>:$of, OptionalAttr<StrAttr>:$reason,
-                       OptionalAttr<TypeAttrOf<Train_Float>>:$compute_type);
+                       OptionalAttr<TypeAttrOf<Train_Float>>:$compute_type, OptionalAttr<F64Attr>:$momentum);
   let assemblyFormat = "$role $sym_name $logical_name `:` $type `from` $source attr-dict";
   let extraClassDeclaration = [{
     ::mlir::RankedTensorType getTensorType() { return ::llvm::cast<::mlir::RankedTensorType>(getType()); }
@@ -25,6 +28,8 @@ def ParameterOp : Train_Op<"parameter", [Symbol]> {
     ::mlir::RankedTensorType getComputeTensorType() {
       return getTensorType().clone(getComputeType().value_or(getTensorType().getElementType()));
     }
+    /// Whether `@update` averages statistics into it instead of descending along a gradient.
+    bool isRunningStatistic() { return getMomentum().has_value(); }
   }];
   let hasVerifier = 1;
 }
@@ -36,6 +41,21 @@ def ReadOp : Train_Op<"read", [DeclareOpInterfaceMethods<SymbolUserOpInterface>,
   let arguments = (ins FlatSymbolRefAttr:$parameter);
   let results = (outs Train_Tensor:$result);
   let assemblyFormat = "$parameter `:` type($result) attr-dict";
+}
+
+def TrackStatisticOp : Train_Op<"track_statistic", [Pure, AllTypesMatch<["statistic", "running", "result"]>,
+                                                    Train_Differentiable]> {
+  let summary = "a statistic of the batch, which a parameter keeps the running average of";
+  let description = [{
+    The result is `statistic` where the model trains and `running`, a read of that parameter, where it is evaluated. The
+    average is of `statistic` times `correction`. Differentiation replaces the operator: `@microbatch` returns the
+    difference `running - correction * statistic` as the parameter's gradient, so that it is summed and sharded like
+    one.
+  }];
+  let arguments = (ins Train_FloatTensor:$statistic, Train_FloatTensor:$running, F64Attr:$correction);
+  let results = (outs Train_FloatTensor:$result);
+  let assemblyFormat = "$statistic `,` $running `correction` $correction `:` type($result) attr-dict";
+  let hasVerifier = 1;
 }
 
 def WriteOp : Train_Op<"write", [DeclareOpInterfaceMethods<SymbolUserOpInterface>, MemoryEffects<[MemWrite]>]> {

@@ -53,4 +53,13 @@ def SgdOp : Train_InferredOp<"sgd"> {
   let hasVerifier = 1;
 }
 
+def AverageOp : Train_InferredOp<"average"> {
+  let summary = "a running statistic moved towards what the step found: running - rate * gradient";
+  let description = [{ `gradient` is the mean over the micro-batches of `running` less the statistic. }];
+  let arguments = (ins Train_FloatTensor:$running, Train_FloatTensor:$gradient, F64Attr:$rate);
+  let results = (outs Train_FloatTensor:$new_running);
+  let assemblyFormat = "operands `rate` $rate attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
+}
+
 #endif
