@@ -86,7 +86,8 @@ struct ApplyRandomPlan : windlass::plan::impl::ApplyRandomPlanBase<ApplyRandomPl
   void chooseMemories() {
     auto host = MemoryKindAttr::get(&getContext(), MemoryKind::host);
     for (auto parameter : getOperation().getOps<train::ParameterOp>()) {
-      if (parameter.getRole() != train::Role::weight || !parameter.getTrainable() || !random.oneIn(2))
+      if (parameter.getRole() != train::Role::weight || !parameter.getTrainable() || parameter.isRunningStatistic() ||
+          !random.oneIn(2))
         continue;
       parameter->setAttr(kStateMemoryAttr, host);
       auto layoutOf = [&](StringRef name) { return parameter->getAttrOfType<LayoutAttr>(name); };

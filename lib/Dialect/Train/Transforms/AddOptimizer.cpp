@@ -143,8 +143,10 @@ private:
   /// ones weigh a little more; here, all weigh the same, so that a plan may order and divide them as it likes.
   void addAverage(ParameterOp running, Value gradient) {
     double kept = std::pow(running.getMomentum()->convertToDouble(), static_cast<double>(microBatches));
+    // A number of f32, as programs have it, so that all levels agree.
+    auto rate = static_cast<float>(1 - kept);
     write(running, make<AverageOp>(running.getLogicalName() + "/average", running.getLoc(), read(running), gradient,
-                                   builder.getF64FloatAttr(1 - kept)));
+                                   builder.getF64FloatAttr(rate)));
   }
 
   void addStep(ParameterOp weight, Value gradient, Value scale) {
