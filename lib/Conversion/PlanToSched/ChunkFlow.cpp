@@ -52,9 +52,15 @@ private:
 } // namespace
 
 void ChunkFlow::assign(llvm::function_ref<int64_t(FlatSymbolRefAttr)> home,
-                       llvm::function_ref<bool(BlockArgument)> isOfChunk) {
+                       llvm::function_ref<bool(BlockArgument)> isOfChunk,
+                       llvm::function_ref<std::optional<int64_t>(LoadOp)> madeIn) {
   WeightOps weights(function->getParentOfType<ProgramOp>());
   for (Operation &op : function.front().without_terminator()) {
+    if (auto load = llvm::dyn_cast<LoadOp>(op))
+      if (std::optional<int64_t> chunk = madeIn(load)) {
+        chunkOf[&op] = *chunk;
+        continue;
+      }
     weights.add(op);
     if (llvm::isa<LoadOp>(op) || weights.contains(op))
       continue;

@@ -7,6 +7,7 @@
 #include "llvm/ADT/SetVector.h"
 
 #include <functional>
+#include <optional>
 
 namespace windlass::sched {
 
@@ -22,9 +23,11 @@ public:
   ChunkFlow(mlir::func::FuncOp function, llvm::ArrayRef<int64_t> positionOf, bool isBackward);
 
   /// Divides the operators. Stores and sums of values that no chunk makes belong to chunk `home` of their resource.
-  /// `isOfChunk` says whether an argument of the function is a value of a chunk, and not of those that are copied.
+  /// `isOfChunk` says whether an argument of the function is a value of a chunk, and not of those that are copied;
+  /// `madeIn` gives the chunk of a load that stands for a value which a chunk makes in training.
   void assign(llvm::function_ref<int64_t(mlir::FlatSymbolRefAttr resource)> home,
-              llvm::function_ref<bool(mlir::BlockArgument)> isOfChunk);
+              llvm::function_ref<bool(mlir::BlockArgument)> isOfChunk,
+              llvm::function_ref<std::optional<int64_t>(LoadOp)> madeIn);
 
   /// Returns the chunk of an operator; nothing for one that is copied.
   std::optional<int64_t> getChunk(mlir::Operation *op) const;

@@ -19,6 +19,7 @@ namespace {
 
 // A forward and an evaluation load their inputs, so these are never called: only a backward has arguments.
 constexpr auto kIsOfNoChunk = [](BlockArgument) { return false; };
+constexpr auto kIsMadeByNone = [](LoadOp) -> std::optional<int64_t> { return std::nullopt; };
 constexpr auto kProvidesNothing = [](BlockArgument, int64_t) -> int64_t {
   llvm_unreachable("only a backward has arguments");
 };
@@ -88,7 +89,7 @@ private:
   LogicalResult cutMicrobatch() {
     ChunkFlow forward(getStepFunction(whole, StepRole::forward), step.placement.positionOf, /*isBackward=*/false);
     // What no chunk makes is added up where the loss is, or the gradient of a weight that nothing reads.
-    forward.assign([&](FlatSymbolRefAttr) { return chunkCount - 1; }, kIsOfNoChunk);
+    forward.assign([&](FlatSymbolRefAttr) { return chunkCount - 1; }, kIsOfNoChunk, kIsMadeByNone);
     Operation *results = forward.getFunction().front().getTerminator();
     auto assignBackward = [&] {
       ChunkFlow flow(getStepFunction(whole, StepRole::backward), step.placement.positionOf, /*isBackward=*/true);
@@ -96,7 +97,8 @@ private:
                   [&](BlockArgument argument) {
                     Value result = results->getOperand(argument.getArgNumber());
                     return forward.getChunk(result.getDefiningOp()).has_value();
-                  });
+                  },
+                  kIsMadeByNone);
       return flow;
     };
     splitTiedGradients(assignBackward(), step.placement.positionOf);
@@ -149,7 +151,19 @@ private:
     if (!old)
       return success();
     ChunkFlow flow(old, step.placement.positionOf, /*isBackward=*/false);
-    flow.assign([&](FlatSymbolRefAttr) { return chunkCount - 1; }, kIsOfNoChunk);
+    // A running statistic is where training makes the batch's, so that what follows is in the same chunks as there.
+    auto findStatistic = [&](LoadOp load) -> std::optional<int64_t> {
+      FlatSymbolRefAttr name = programs.getResource(load.getResourceAttr()).getOfAttr();
+      auto parameter = name ? module.lookupSymbol<train::ParameterOp>(name.getAttr()) : train::ParameterOp();
+      auto found = name ? parameterChunks.find(name.getAttr()) : parameterChunks.end();
+      return parameter && parameter.isRunningStatistic() && found != parameterChunks.end()
+                 ? std::optional(found->second.front())
+                 : std::nullopt;
+    };
+    flow.assign([&](FlatSymbolRefAttr) { return chunkCount - 1; }, kIsOfNoChunk, findStatistic);
+    for (auto load : old.front().getOps<LoadOp>())
+      if (flow.getChunk(load))
+        plan::setLayouts(load, {programs.getResource(load.getResourceAttr()).getLayout()});
     if (failed(flow.requireOperands(kProvidesNothing)) || failed(checkWeights(flow)))
       return failure();
     for (int64_t chunk = 0; chunk < chunkCount; ++chunk) {
