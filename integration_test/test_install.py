@@ -21,6 +21,8 @@ class InstallTest(common.Case):
             self.assertIn(name, self.run_well(place / 'bin' / name, '--help').out)
         for name in ('README.md', 'docs/architecture.md', 'docs/diagnostics.md'):
             self.assertTrue((place / 'share/doc/windlass' / name).exists(), name)
+        for name in ('bash-completion/completions/windlass', 'zsh/site-functions/_windlass', 'fish/vendor_completions.d/windlass.fish'):
+            self.assertTrue((place / 'share' / name).exists(), name)
         for name in ('train', 'cluster'):
             self.assertTrue((place / f'share/windlass/{name}.schema.json').exists())
 

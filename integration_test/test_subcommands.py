@@ -262,6 +262,25 @@ class QuietTest(common.Case):
         self.assertIn('WL0305', common.windlass('plan', model, '--cluster', 'cpu:2', '--memory-limit', 1, '-q').err)
 
 
+class CompletionTest(common.Case):
+    def complete(self, *words):
+        """What bash would offer for the last word."""
+        script = ('source "$1"; COMP_WORDS=("${@:2}"); COMP_CWORD=$(($# - 2)); _windlass; printf "%s\\n" "${COMPREPLY[@]}"')
+        done = subprocess.run(['bash', '-c', script, 'bash', common.ROOT / 'completions' / 'windlass.bash', common.WINDLASS, *words],
+                              capture_output=True, text=True, timeout=60)
+        self.assertEqual((done.returncode, done.stderr), (0, ''))
+        return done.stdout.split()
+
+    def test_bash(self):
+        self.assertIn('train', self.complete(''))
+        self.assertEqual(self.complete('pl'), ['plan', 'place-experts'])
+        self.assertEqual(self.complete('train', 'model.onnx', '--opt'), ['--optimizer'])
+        self.assertEqual(self.complete('train', 'model.onnx', '--optimizer', ''), ['adamw', 'sgd'])
+        # Files, which are the shell's own answer.
+        for words in (('train', ''), ('train', 'model.onnx', '--data', ''), ('nothing', '')):
+            self.assertEqual(self.complete(*words), [])
+
+
 class StreamsTest(common.Case):
     """Standard output that is closed or full."""
 
