@@ -8,6 +8,7 @@ import signal
 import subprocess
 import time
 
+import numpy
 import onnx
 
 import common
@@ -74,6 +75,29 @@ class RandomStartTest(TrainingCase):
                     self.assertEqual(kept, {key for key in initial if 'wpe' in key})
                 else:
                     self.assertFalse([key for key in kept if initial[key].ndim > 1], 'no matrix is what the model has')
+
+
+class SamplesTest(TrainingCase):
+    def test_images_of_bytes(self):
+        """Images as cameras give them, in two files, train as the batch that a program of one's own would make of them."""
+        model, batch = self.small('vit'), 4
+        pixels, labels = (entry.name for entry in onnx.load(model).graph.input)
+        random = numpy.random.default_rng(3)
+        images, classes = random.integers(0, 256, (batch, 12, 12, 3), numpy.uint8), random.integers(0, 8, batch)
+        means, deviations = numpy.float32([0.5, 0.4, 0.3]), numpy.float32([0.2, 0.25, 0.3])
+        floats = (images.transpose(0, 3, 1, 2) / numpy.float32(255) - means.reshape(-1, 1, 1)) / deviations.reshape(-1, 1, 1)
+        safetensors_file.write({f'{pixels}.0': floats, f'{labels}.0': classes}, self.folder / 'batch.safetensors')
+        for part in range(2):
+            numpy.savez(self.folder / f'{part}.npz', **{pixels: images[2 * part:2 * part + 2], labels: classes[2 * part:2 * part + 2]})
+        self.succeed('train', model, '--data', self.folder / 'batch.safetensors', '--epochs', 5, '-o', self.folder / 'explicit')
+        expected = [row['loss'] for row in self.rows(self.folder / 'explicit')]
+        self.assertEqual(len(expected), 5)
+        for ranks in (1, 2):
+            run = self.folder / f'samples-{ranks}'
+            # One micro-batch is the whole set, in whatever order.
+            self.succeed('train', model, '-n', ranks, '--data', self.folder / '[0-9].npz', '--epochs', 5,
+                         '--normalize', f'{pixels}=0.5,0.4,0.3:0.2,0.25,0.3', '-o', run)
+            numpy.testing.assert_allclose([row['loss'] for row in self.rows(run)], expected, rtol=1e-5)
 
 
 class LearningRateTest(TrainingCase):

@@ -160,7 +160,7 @@ std::string describeFeed(llvm::StringRef feed) {
     return "tokens of the data file";
   if (feed == "next")
     return "the tokens that follow";
-  return "explicit batches";
+  return "samples or explicit batches";
 }
 
 bool isFloatValue(Value value) { return isa<FloatType>(getElementTypeOrSelf(value.getType())); }

@@ -320,7 +320,7 @@ TEST(Data, WrongFilesSaySo) {
       {folder.write("header.npy", std::string("\x93NUMPY\x01\x00\xff\xff", 10) + "abcd"), "header would have"},
       {folder.write("packed.npz", npz("a.npy", npy("<i4", "(1,)", "1234"), 8)), "is compressed"},
       {folder.write("cut.npz", npz("a.npy", npy("<i4", "(1,)", "1234")).substr(0, 60)), "not a whole zip"},
-      {folder.write("other.safetensors", safetensors_bytes("{}", "")), "no batches of the model's inputs"},
+      {folder.write("other.safetensors", safetensors_bytes("{}", "")), "neither batches of the model's inputs, such as 'ids.0', nor samples"},
       {folder.write("type.safetensors", batch("F32", "[4,8]", 128)), "is I64[4, 8]"},
       {folder.write("shape.safetensors", batch("I32", "[8,4]", 128)), "as I32[8, 4]"},
   };

@@ -50,6 +50,8 @@ TEST(Options, ReadsEveryKindOfValue) {
                     "0.8,0.95",
                     "--inputs",
                     "ids=tokens,labels=next",
+                    "--normalize",
+                    "x=0.5,-1:2,4",
                     "--lr-schedule",
                     "cosine",
                     "--resume",
@@ -68,12 +70,28 @@ TEST(Options, ReadsEveryKindOfValue) {
   EXPECT_EQ(o.lr, 1e-2);
   EXPECT_EQ(o.beta2, 0.95);
   EXPECT_EQ(o.inputs[1].second, feed::next);
+  ASSERT_EQ(o.normalize.size(), 1U);
+  EXPECT_EQ(o.normalize[0].input, "x");
+  EXPECT_THAT(o.normalize[0].means, testing::ElementsAre(0.5F, -1));
+  EXPECT_THAT(o.normalize[0].deviations, testing::ElementsAre(2, 4));
   EXPECT_EQ(o.schedule, lr_schedule::cosine);
   EXPECT_TRUE(o.resumes && o.resume_from.empty());
   EXPECT_EQ(*o.seed, ~0ull);
   EXPECT_EQ(o.on_nan, nan_policy::skip);
   EXPECT_EQ(o.threads, 3);
   EXPECT_EQ(o.verbosity, 2);
+}
+
+TEST(Options, PatternsNameFilesInOrder) {
+  temporary_folder folder;
+  for (const char *name : {"b.bin", "a.bin", "c.txt", "[x]"})
+    folder.write(name, "x");
+  options o;
+  const std::string pattern = folder / "*.bin," + folder / "[x]", none = folder / "*.npz";
+  ASSERT_TRUE(parse({"--data", pattern.c_str()}, o).is_ok());
+  // A file that is there is no pattern.
+  EXPECT_THAT(o.data, testing::ElementsAre(folder / "a.bin", folder / "b.bin", folder / "[x]"));
+  EXPECT_THAT(parse({"--data", none.c_str()}, o).message(), HasSubstr("--data: no file has a name like '"));
 }
 
 TEST(Options, ResumeTakesAFolderThatFollows) {
@@ -125,6 +143,10 @@ TEST(Options, WrongFlagsNameTheCause) {
       {{"--lr-schedule", "step"}, status_code::usage, "constant|linear|cosine"},
       {{"--inputs", "a=words"}, status_code::usage, "tokens|next"},
       {{"--inputs", "a=next,a=tokens"}, status_code::bad_input, "both"},
+      {{"--normalize", "x=1"}, status_code::usage, "needs NAME=MEANS:DEVIATIONS, not 'x=1'"},
+      {{"--normalize", "x=1,2:3"}, status_code::usage, "gives 2 means and 1 deviation for 'x'"},
+      {{"--normalize", "x=1:0"}, status_code::bad_input, "of 'x' is 0; it has to be at least"},
+      {{"--normalize", "x=1:1", "--normalize", "x=2:2"}, status_code::usage, "names 'x' twice"},
       {{"--bytes=1"}, status_code::usage, "takes no value"},
       {{"--threads", "0"}, status_code::bad_input, "from 1 to 1024"},
       {{"--communicator", "nccl"}, status_code::bad_input, "cuda"},

@@ -1,7 +1,8 @@
 #include "data.h"
 
-#include "arrays.h"
+#include "array_values.h"
 #include "random.h"
+#include "samples.h"
 
 #include "windlass/rt/safetensors.h"
 #include "windlass/rt/words.h"
@@ -15,65 +16,6 @@
 namespace windlass::rt {
 
 namespace {
-
-std::string quote_name(const input_entry &input) { return quote(input.name); }
-
-/// Checks an id as it is read. Negative ids other than an input's padding are left to the kernels, because a label may
-/// be one on purpose (an index to ignore).
-status check_ids(const input_entry &input, const file_array &array, element_type type, const std::byte *ids,
-                 std::int64_t count, std::int64_t position) {
-  if (input.vocabulary <= 0)
-    return ok_status();
-  for (std::int64_t i = 0; i < count; ++i)
-    if (std::int64_t id = integer_at(type, ids, i); id >= input.vocabulary)
-      return bad_input(quote(array.file->path()) + (array.name.empty() ? "" : ", " + quote(array.name)) +
-                       " holds the id " + std::to_string(id) + " at position " + std::to_string(position + i) +
-                       "; input " + quote_name(input) + " takes ids below " + std::to_string(input.vocabulary))
-          .as(diagnostic::data_value);
-  return ok_status();
-}
-
-status read_array(const file_array &array, std::int64_t first, std::int64_t count, std::vector<std::byte> &buffer) {
-  std::int64_t width = size_of(array.type);
-  buffer.resize(static_cast<std::size_t>(count * width));
-  WINDLASS_TRY(array.file->read(array.offset + first * width, count * width, buffer.data()));
-  if (array.is_wide_unsigned)
-    for (std::int64_t i = 0; i < count; ++i)
-      if (integer_at(array.type, buffer.data(), i) < 0)
-        return bad_input(quote(array.file->path()) + " holds an id of 2^31 or more at position " +
-                         std::to_string(first + i))
-            .as(diagnostic::data_value);
-  return ok_status();
-}
-
-/// Returns `count` times `epochs`, or the largest number where that is larger.
-std::int64_t times_epochs(std::int64_t count, std::int64_t epochs) {
-  std::int64_t product = 0;
-  return __builtin_mul_overflow(count, epochs, &product) ? std::numeric_limits<std::int64_t>::max() : product;
-}
-
-/// Fails where [first, first + count) goes beyond `epochs` times `per_epoch` micro-batches of `files`.
-status check_epochs(const std::string &files, std::int64_t per_epoch, std::int64_t epochs, std::int64_t first,
-                    std::int64_t count) {
-  if (first + count <= times_epochs(per_epoch, epochs))
-    return ok_status();
-  return bad_input(files + " has " + std::to_string(per_epoch) + " micro-batches an epoch, --epochs " +
-                   std::to_string(epochs) + " gives " + std::to_string(times_epochs(per_epoch, epochs)) +
-                   ", but the run takes " + std::to_string(first + count) + "; give more --epochs or fewer --steps");
-}
-
-/// Reads `count` elements of `array` from `first` on through `buffer`, and fails where an id among them is one that
-/// `input` does not take.
-status scan_ids(const input_entry &input, const file_array &array, std::int64_t first, std::int64_t count,
-                std::vector<std::byte> &buffer) {
-  constexpr std::int64_t chunk = 1 << 18;
-  for (std::int64_t at = first; at < first + count; at += chunk) {
-    const std::int64_t length = std::min(chunk, first + count - at);
-    WINDLASS_TRY(read_array(array, at, length, buffer));
-    WINDLASS_TRY(check_ids(input, array, array.type, buffer.data(), length, at));
-  }
-  return ok_status();
-}
 
 /// Windows of T tokens from one or more streams; no window crosses the end of a stream.
 class token_windows : public data_source {
@@ -331,11 +273,6 @@ private:
                      "; give more data, fewer --steps, or --epochs to take them several times");
   }
 
-  static bool are_convertible(element_type from, element_type to) {
-    std::byte in[8] = {}, out[8];
-    return convert_elements(from, in, to, out, 1);
-  }
-
   static bool find_input(span<input_entry> inputs, const std::string &name, std::int64_t &input, std::int64_t &k) {
     std::size_t dot = name.rfind('.');
     if (dot == std::string::npos)
@@ -400,23 +337,39 @@ status open_data(const job &j, const data_settings &settings, std::unique_ptr<da
     if (!is_known)
       return bad_input("--inputs names " + quote(name) + ", which is no input of the model").as(diagnostic::data_feed);
   }
+  for (const normalization &given : settings.normalize)
+    if (std::none_of(data_inputs(j).begin(), data_inputs(j).end(),
+                     [&](const input_entry &input) { return given.input == input.name; }))
+      return bad_input("--normalize names " + quote(given.input) + ", which is no input of the model")
+          .as(diagnostic::data_feed);
   std::vector<file_array> arrays;
-  std::size_t named = 0, explicit_count = 0;
+  std::size_t named = 0, explicit_count = 0, sample_count = 0;
   for (const std::string &path : settings.files)
     WINDLASS_TRY(open_arrays(path, settings.bytes, arrays));
   for (const file_array &array : arrays) {
     named += !array.name.empty();
     explicit_count += is_explicit(j, array);
+    sample_count += holds_samples(j, array);
   }
-  if (explicit_count > 0 && named == arrays.size())
-    return explicit_batches::open(j, settings, std::move(arrays), out);
+  const bool is_mixed = (explicit_count > 0 || sample_count > 0) && named < arrays.size();
+  if (is_mixed || (explicit_count > 0 && sample_count > 0))
+    return bad_input("the data mix " + std::string(explicit_count > 0 ? "explicit batches" : "samples") + " and " +
+                     (is_mixed ? "token files" : "samples") + "; give one kind")
+        .as(diagnostic::data_feed);
+  if (sample_count > 0)
+    return open_samples(j, settings, std::move(arrays), out);
+  if (!settings.normalize.empty())
+    return bad_input("--normalize is of samples, but the data are " +
+                     std::string(explicit_count > 0 ? "explicit batches" : "token files"))
+        .as(diagnostic::data_feed);
   if (explicit_count > 0)
-    return bad_input("the data mix explicit batches and token files; give one kind").as(diagnostic::data_feed);
+    return explicit_batches::open(j, settings, std::move(arrays), out);
   bool is_safetensors = !arrays.empty() && settings.files[0].size() > 12 &&
                         settings.files[0].compare(settings.files[0].size() - 12, 12, ".safetensors") == 0;
   if (arrays.empty() || is_safetensors)
-    return bad_input(quote(settings.files[0]) + " holds no batches of the model's inputs, such as " +
-                     quote(data_inputs(j).size ? std::string(j.inputs[0].name) + ".0" : "input.0"))
+    return bad_input(quote(settings.files[0]) + " holds neither batches of the model's inputs, such as " +
+                     quote(data_inputs(j).size ? std::string(j.inputs[0].name) + ".0" : "input.0") +
+                     ", nor samples, such as " + quote(data_inputs(j).size ? j.inputs[0].name : "input"))
         .as(diagnostic::data_feed);
   return token_windows::open(j, settings, std::move(arrays), out);
 }

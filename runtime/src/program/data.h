@@ -1,4 +1,4 @@
-// The source of the inputs of micro-batches: windows of token files, or explicit batches.
+// The source of the inputs of micro-batches: windows of token files, samples, or explicit batches.
 #ifndef WINDLASS_RT_SRC_PROGRAM_DATA_H
 #define WINDLASS_RT_SRC_PROGRAM_DATA_H
 
@@ -40,10 +40,11 @@ struct data_settings {
   std::vector<std::string> files;
   std::vector<std::pair<std::string, feed>> inputs;
   bool bytes = false;
-  bool shuffles_windows = true;       ///< of token files
+  bool shuffles_windows = true;       ///< of token files, and samples
   bool shuffles_batches = false;      ///< that are explicit
-  std::optional<std::int64_t> epochs; ///< at most; without it token files never end, and explicit batches are read once
+  std::optional<std::int64_t> epochs; ///< at most; without it only explicit batches end, which are then read once
   std::uint64_t seed = 0;
+  std::vector<normalization> normalize; ///< of samples
 };
 
 status open_data(const job &j, const data_settings &settings, std::unique_ptr<data_source> &out);

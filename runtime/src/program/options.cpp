@@ -13,6 +13,9 @@
 #include <cmath>
 #include <limits>
 
+#include <glob.h>
+#include <unistd.h>
+
 namespace windlass::rt {
 
 namespace {
@@ -87,11 +90,23 @@ template <class T, std::size_t N> status parse_choice(const flag_value &flag, co
   return usage(flag.name + " is " + quote(flag.text) + "; it has to be one of " + names);
 }
 
+/// Adds the files that a list with commas names. A name that is no file and has *, ? or [ is a pattern; its files come
+/// in the order of their names.
 status parse_files(const flag_value &flag, std::vector<std::string> &out) {
   for (const std::string &path : split_list(flag.text)) {
     if (path.empty())
       return usage(flag.name + " has an empty file name in " + quote(flag.text));
-    out.push_back(path);
+    if (path.find_first_of("*?[") == std::string::npos || ::access(path.c_str(), F_OK) == 0) {
+      out.push_back(path);
+      continue;
+    }
+    ::glob_t found = {};
+    const int failed = ::glob(path.c_str(), 0, nullptr, &found);
+    if (failed == 0)
+      out.insert(out.end(), found.gl_pathv, found.gl_pathv + found.gl_pathc);
+    ::globfree(&found);
+    if (failed != 0)
+      return bad_input(flag.name + ": no file has a name like " + quote(path)).as(diagnostic::data_file);
   }
   return ok_status();
 }
@@ -109,6 +124,31 @@ status parse_feeds(const flag_value &flag, options &out) {
         return bad_input(flag.name + " gives input " + quote(name) + " both as tokens and as next");
     out.inputs.emplace_back(item.substr(0, sign), value);
   }
+  return ok_status();
+}
+
+status parse_normalization(const flag_value &flag, options &out) {
+  const std::size_t sign = flag.text.rfind('='), colon = flag.text.rfind(':');
+  if (sign == std::string::npos || sign == 0 || colon == std::string::npos || colon < sign)
+    return usage(flag.name + " needs NAME=MEANS:DEVIATIONS, not " + quote(flag.text));
+  normalization its = {flag.text.substr(0, sign), {}, {}};
+  auto parse = [&](const std::string &list, double least, std::vector<float> &values) {
+    for (const std::string &item : split_list(list)) {
+      double value = 0;
+      WINDLASS_TRY(parse_real({flag.name + " of " + quote(its.input), item}, least, infinite, value));
+      values.push_back(static_cast<float>(value));
+    }
+    return ok_status();
+  };
+  WINDLASS_TRY(parse(flag.text.substr(sign + 1, colon - sign - 1), -infinite, its.means));
+  WINDLASS_TRY(parse(flag.text.substr(colon + 1), std::numeric_limits<float>::min(), its.deviations));
+  if (its.means.size() != its.deviations.size())
+    return usage(flag.name + " gives " + count_of(static_cast<std::int64_t>(its.means.size()), "mean") + " and " +
+                 count_of(static_cast<std::int64_t>(its.deviations.size()), "deviation") + " for " + quote(its.input));
+  for (const normalization &other : out.normalize)
+    if (other.input == its.input)
+      return usage(flag.name + " names " + quote(its.input) + " twice");
+  out.normalize.push_back(std::move(its));
   return ok_status();
 }
 
@@ -144,19 +184,24 @@ const option_row rows[] =
            o.run = f.text;
            return f.text.empty() ? usage("-o needs a folder") : ok_status();
          }},
-        {"data", "F", "training data; repeat it or give a list with commas",
+        {"data", "F", "training data; repeat it, or give a list with commas or a quoted pattern such as 'part-*.npz'",
          [](options &o, const flag_value &f) { return parse_files(f, o.data); }},
         {"bytes", nullptr, "data files are plain bytes, each byte a token",
          [](options &o, const flag_value &) { return o.bytes = true, ok_status(); }},
         {"inputs", "A=tokens,B=next", "which inputs get a window of tokens, which the tokens that follow",
          [](options &o, const flag_value &f) { return parse_feeds(f, o); }},
+        {"normalize", "NAME=M,..:D,..",
+         "samples of this input become (value - M) / D, with one M and D or those of each channel; repeat it for "
+         "others",
+         [](options &o, const flag_value &f) { return parse_normalization(f, o); }},
         {"steps", "N", "the run ends after step N, counted from its beginning (default 100)",
          [](options &o, const flag_value &f) { return parse_count(f, 0, many, o.steps); }},
         {"epochs", "E",
          "passes over the data; without --steps the run ends with them (default 1 for explicit batches, no end for "
-         "tokens)",
+         "tokens and samples)",
          [](options &o, const flag_value &f) { return parse_count(f, 1, many, o.epochs.emplace()); }},
-        {"shuffle", nullptr, "explicit batches in another order each epoch, as windows of token files always are",
+        {"shuffle", nullptr,
+         "explicit batches in another order each epoch, as windows of token files and samples always are",
          [](options &o, const flag_value &) { return o.shuffle = true, ok_status(); }},
         {"lr", "X", "learning rate (default 0.001)",
          [](options &o, const flag_value &f) { return parse_real(f, 0, infinite, o.lr); }},
@@ -448,6 +493,8 @@ status parse_options(const job &j, int argc, const char *const *argv, options &o
       out.eval_data.clear();
     if (!flags.inputs.empty())
       out.inputs.clear();
+    if (!flags.normalize.empty())
+      out.normalize.clear();
     WINDLASS_TRY(parse_flags(j, args, out, given));
   } else {
     out = flags;

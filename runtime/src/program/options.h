@@ -22,10 +22,17 @@ enum class communicator_kind { automatic, mpi, local };
 enum class nan_policy { stop, skip };
 enum class graph_policy { automatic, on, off };
 
+/// Means and deviations by which the elements of an input are normalized: one of each, or one for each channel.
+struct normalization {
+  std::string input;
+  std::vector<float> means, deviations;
+};
+
 struct options {
   std::string run = "run";
   std::vector<std::string> data, eval_data;
   std::vector<std::pair<std::string, feed>> inputs;
+  std::vector<normalization> normalize; ///< of samples
   std::int64_t steps = 100;
   std::optional<std::int64_t> epochs;
   bool ends_with_epochs = false; ///< the run has the steps that they give, not `steps`

@@ -84,7 +84,7 @@ bool evaluates(const job &j) {
 }
 
 status open_sources(const job &j, const options &o, const run_start &start, run_sources &out) {
-  data_settings settings = {o.data, o.inputs, o.bytes, true, start.shuffles, o.epochs, start.seed};
+  data_settings settings = {o.data, o.inputs, o.bytes, true, start.shuffles, o.epochs, start.seed, o.normalize};
   out.steps = o.steps;
   if (o.ends_with_epochs || o.steps > start.step)
     WINDLASS_TRY(open_data(j, settings, out.data).as(diagnostic::data_file));
