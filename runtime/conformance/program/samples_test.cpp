@@ -203,4 +203,13 @@ TEST(Samples, WrongFilesSaySo) {
   EXPECT_THAT(open({good}, data, false, {{"words", {1}, {1}}}).message(), HasSubstr("'words', which is no input"));
   EXPECT_THAT(open({good}, data, false, {{"pixels", {1, 2}, {1, 2}}}).message(),
               HasSubstr("gives 2 means for 'pixels', which has 3 channels"));
+  // Inputs that differ in their first dim have no samples in common.
+  const std::int64_t three[] = {3};
+  const input_entry uneven[] = {inputs[0], {"labels", element_type::i64, {three, 1}, feed::none, 10}};
+  job j = image_job();
+  j.inputs = {uneven, 2};
+  data_settings settings;
+  settings.files = {good};
+  EXPECT_THAT(open_data(j, settings, data).message(),
+              HasSubstr("input 'labels' is [3], not samples of which a batch has 2; give explicit batches"));
 }

@@ -359,8 +359,8 @@ status open_data(const job &j, const data_settings &settings, std::unique_ptr<da
   if (sample_count > 0)
     return open_samples(j, settings, std::move(arrays), out);
   if (!settings.normalize.empty())
-    return bad_input("--normalize is of samples, but the data are " +
-                     std::string(explicit_count > 0 ? "explicit batches" : "token files"))
+    return bad_input("--normalize is of samples, but " + quote(settings.files[0]) + " holds " +
+                     (explicit_count > 0 ? "explicit batches" : "tokens"))
         .as(diagnostic::data_feed);
   if (explicit_count > 0)
     return explicit_batches::open(j, settings, std::move(arrays), out);

@@ -45,15 +45,15 @@ public:
     epochs_ = settings.epochs;
     seed_ = settings.seed;
     shuffles_ = settings.shuffles_windows;
-    batch_ = inputs_[0].sizes[0];
-    for (const input_entry &input : inputs_)
-      if (input.sizes.size == 0 || input.sizes[0] != batch_)
-        return bad_input("input " + quote_name(input) + " is " + sizes_text(sizes_of(input.sizes)) + ", but " +
-                         quote_name(inputs_[0]) + " has " + count_of(batch_, "sample") +
-                         "; give explicit batches where inputs differ in their first dim")
+    for (const input_entry &input : inputs_) {
+      if (conversions_.empty() && input.sizes.size > 0)
+        batch_ = input.sizes[0];
+      if (input.sizes.size == 0 || input.sizes[0] != batch_ || batch_ < 1)
+        return bad_input("input " + quote_name(input) + " is " + sizes_text(sizes_of(input.sizes)) +
+                         ", not samples of which a batch has " + std::to_string(batch_) + "; give explicit batches")
             .as(diagnostic::data_feed);
-    for (const input_entry &input : inputs_)
       WINDLASS_TRY(add_conversion(input, settings));
+    }
     for (file_array &array : arrays)
       WINDLASS_TRY(add(std::move(array)));
     for (shard &each : shards_) {
@@ -95,10 +95,11 @@ public:
     for (const shard &each : shards_)
       for (std::size_t input = 0; input < each.of_input.size(); ++input) {
         const file_array &array = each.of_input[input].array;
-        if (!is_integer(array.type) || bytes <= 0)
+        const input_entry &entry = inputs_[static_cast<std::int64_t>(input)];
+        if (!is_integer(entry.type) || bytes <= 0)
           continue;
         const std::int64_t count = std::min(array.elements(), bytes / size_of(array.type));
-        WINDLASS_TRY(scan_ids(inputs_[static_cast<std::int64_t>(input)], array, 0, count, buffer_));
+        WINDLASS_TRY(scan_ids(entry, array, 0, count, buffer_));
         bytes -= count * size_of(array.type);
       }
     return ok_status();
