@@ -97,7 +97,11 @@ class SamplesTest(TrainingCase):
             # One micro-batch is the whole set, in whatever order.
             self.succeed('train', model, '-n', ranks, '--data', self.folder / '[0-9].npz', '--epochs', 5,
                          '--normalize', f'{pixels}=0.5,0.4,0.3:0.2,0.25,0.3', '-o', run)
-            numpy.testing.assert_allclose([row['loss'] for row in self.rows(run)], expected, rtol=1e-5)
+            rows = self.rows(run)
+            numpy.testing.assert_allclose([row['loss'] for row in rows], expected, rtol=1e-5)
+            for row in rows:
+                self.assertIsNone(row['tokens_per_s'])
+                self.assertAlmostEqual(row['samples_per_s'] * row['seconds'], batch)
 
 
 class LearningRateTest(TrainingCase):

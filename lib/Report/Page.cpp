@@ -81,9 +81,11 @@ static Facts summarize(const Run &run) {
   }
   if (!run.evaluations.empty())
     facts.emplace_back("eval loss", numberText(run.evaluations.back().loss));
-  double rate = medianOf(run, &Step::tokensPerSecond), seconds = medianOf(run, &Step::seconds);
-  if (std::isfinite(rate))
-    facts.emplace_back("tokens per second", std::string(llvm::formatv("{0:f0} (median)", rate)));
+  for (auto [name, of] : {std::pair("tokens per second", &Step::tokensPerSecond),
+                          std::pair("samples per second", &Step::samplesPerSecond)})
+    if (double rate = medianOf(run, of); std::isfinite(rate))
+      facts.emplace_back(name, std::string(llvm::formatv(rate < 10 ? "{0:f2} (median)" : "{0:f0} (median)", rate)));
+  double seconds = medianOf(run, &Step::seconds);
   if (std::isfinite(seconds))
     facts.emplace_back("seconds per step", std::string(llvm::formatv("{0:f4} (median)", seconds)));
   facts.emplace_back("end", run.isFinished ? "the run ended by itself" : "not recorded: the run goes on or was ended");
@@ -171,10 +173,13 @@ std::string report::writePage(const Run &run) {
                      "</head><body>\n<h1>" + escapeMarkup(name) + "</h1>\n<p>Run in " + escapeMarkup(run.folder) +
                      "</p>\n" + table(summarize(run));
   html += "<h2>Loss</h2>\n" + drawChart("Loss", {seriesOf(run, "training", &Step::loss), evaluations});
-  bool hasTokens = std::isfinite(medianOf(run, &Step::tokensPerSecond));
+  auto isKnown = [&](double Step::*of) { return std::isfinite(medianOf(run, of)); };
   html += "<h2>Throughput</h2>\n" +
-          (hasTokens ? drawChart("Tokens per second", {seriesOf(run, "tokens per second", &Step::tokensPerSecond)})
-                     : drawChart("Seconds per step", {seriesOf(run, "seconds per step", &Step::seconds)}));
+          (isKnown(&Step::tokensPerSecond)
+               ? drawChart("Tokens per second", {seriesOf(run, "tokens per second", &Step::tokensPerSecond)})
+           : isKnown(&Step::samplesPerSecond)
+               ? drawChart("Samples per second", {seriesOf(run, "samples per second", &Step::samplesPerSecond)})
+               : drawChart("Seconds per step", {seriesOf(run, "seconds per step", &Step::seconds)}));
   html += "<h2>Gradient norm</h2>\n" + drawChart("Gradient norm", {seriesOf(run, "before clipping", &Step::gradNorm)});
   html +=
       "<h2>Learning rate</h2>\n" + drawChart("Learning rate", {seriesOf(run, "learning rate", &Step::learningRate)});

@@ -146,7 +146,7 @@ static void readRow(llvm::StringRef line, Run &run) {
     return;
   }
   run.steps.push_back({step->integer, numberOf(row, "loss"), numberOf(row, "grad_norm"), numberOf(row, "lr"),
-                       numberOf(row, "seconds"), numberOf(row, "tokens_per_s")});
+                       numberOf(row, "seconds"), numberOf(row, "tokens_per_s"), numberOf(row, "samples_per_s")});
   if (const rt::json *sent = row.find("collective_bytes"); sent && sent->is_object()) {
     run.collectives.clear();
     for (size_t i = 0; i < sent->keys.size(); ++i)

@@ -54,6 +54,21 @@ TEST_F(RunFolder, RowsAndEvaluationsAreTakenApart) {
   EXPECT_FALSE(run.isFinished);
 }
 
+TEST_F(RunFolder, ThroughputIsOfTokensElseOfSamples) {
+  const char *row = "{\"step\": 1, \"loss\": 2.5, \"seconds\": 0.5, \"tokens_per_s\": %s, \"samples_per_s\": 7.5}\n";
+  for (bool hasTokens : {true, false}) {
+    std::string text = row;
+    write("metrics.jsonl", text.replace(text.find("%s"), 2, hasTokens ? "960" : "null"));
+    report::Run run = read();
+    ASSERT_EQ(run.steps.size(), 1u);
+    EXPECT_EQ(run.steps[0].samplesPerSecond, 7.5);
+    std::string page = writePage(run);
+    EXPECT_EQ(count(page, "Tokens per second"), hasTokens ? 1u : 0u);
+    EXPECT_EQ(count(page, "Samples per second"), hasTokens ? 0u : 1u);
+    EXPECT_THAT(page, HasSubstr("7.50 (median)"));
+  }
+}
+
 TEST_F(RunFolder, TheRecordGivesSettingsMachineAndMemory) {
   write("run.json", R"({"version": 1, "model": "m", "ranks": 2, "mesh": {"data": 2}, "settings": {"lr": 0.5},
     "machine": {"host": "h", "nested": {"a": 1}, "memory_bytes": 2048}, "device_memory": {"arena": 1000, "parameters": 600, "pinned": 5},

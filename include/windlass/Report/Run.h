@@ -14,7 +14,7 @@ namespace windlass::report {
 /// A row of metrics.jsonl. A value that is missing or not finite is NaN.
 struct Step {
   int64_t step = 0;
-  double loss, gradNorm, learningRate, seconds, tokensPerSecond;
+  double loss, gradNorm, learningRate, seconds, tokensPerSecond, samplesPerSecond;
 };
 
 struct Evaluation {

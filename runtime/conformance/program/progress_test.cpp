@@ -52,15 +52,15 @@ TEST(Progress, NothingIsShownWhereItIsOff) { EXPECT_EQ(shown(progress_style::off
 
 TEST(Progress, ASlowStepChangesTheMeanLittleAndALastingChangeSoon) {
   smoothed_rate rate;
-  EXPECT_EQ(rate.tokens_per_second(), 0);
+  EXPECT_EQ(rate.units_per_second(), 0);
   for (int step = 0; step < 1000; ++step)
     rate.add(0.1, 0.1, 10);
-  EXPECT_NEAR(rate.tokens_per_second(), 100, 1e-9);
+  EXPECT_NEAR(rate.units_per_second(), 100, 1e-9);
   rate.add(1, 1, 10);
-  EXPECT_GT(rate.tokens_per_second(), 90);
+  EXPECT_GT(rate.units_per_second(), 90);
   for (int step = 0; step < 100; ++step)
     rate.add(0.5, 0.5, 10);
-  EXPECT_NEAR(rate.tokens_per_second(), 20, 1);
+  EXPECT_NEAR(rate.units_per_second(), 20, 1);
   EXPECT_NEAR(rate.seconds_per_step(), 0.5, 0.025);
 }
 

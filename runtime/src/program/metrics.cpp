@@ -39,10 +39,11 @@ status metrics_file::open(const std::string &run, std::int64_t last_step) {
 }
 
 status metrics_file::add(const step_metrics &row) {
-  double rate = row.seconds > 0 && row.tokens > 0 ? row.tokens / row.seconds : NAN;
+  auto rate_of = [&](double count) { return row.seconds > 0 && count > 0 ? count / row.seconds : NAN; };
   const float grad_norm = row.has_grad_norm ? row.grad_norm : NAN;
   row_.start() << "{\"step\": " << row.step << ", \"loss\": " << row.loss << ", \"grad_norm\": " << grad_norm
-               << ", \"lr\": " << row.lr << ", \"seconds\": " << row.seconds << ", \"tokens_per_s\": " << rate
+               << ", \"lr\": " << row.lr << ", \"seconds\": " << row.seconds
+               << ", \"tokens_per_s\": " << rate_of(row.tokens) << ", \"samples_per_s\": " << rate_of(row.samples)
                << ", \"predicted_seconds\": " << row.predicted_seconds << ", \"precision\": \"" << row.precision
                << "\"";
   if (!std::isnan(row.loss_scale))

@@ -21,6 +21,7 @@ struct step_metrics {
   float loss = 0, grad_norm = 0;
   bool has_grad_norm = true; ///< false: the update was left out
   double lr = 0, seconds = 0;
+  double samples = 0;             ///< samples of the step
   double tokens = 0;              ///< tokens of the step; 0 where the inputs are not tokens
   double predicted_seconds = NAN; ///< seconds of the step by the plan's costs; NaN where none are given
   collective_bytes sent;

@@ -56,14 +56,14 @@ std::string short_duration(double seconds) {
   return text;
 }
 
-void smoothed_rate::add(double elapsed, double busy, double tokens) {
+void smoothed_rate::add(double elapsed, double busy, double units) {
   // Long steps fade with their number, so that a mean is always one of several.
   constexpr double memory_seconds = 10, memory_steps = 5;
   const double kept = std::exp(-std::min(elapsed / memory_seconds, 1 / memory_steps));
   steps_ = steps_ * kept + 1;
   elapsed_ = elapsed_ * kept + elapsed;
   busy_ = busy_ * kept + busy;
-  tokens_ = tokens_ * kept + tokens;
+  units_ = units_ * kept + units;
 }
 
 void progress::open(progress_style style, std::int64_t steps) {
@@ -76,9 +76,10 @@ void progress::open(progress_style style, std::int64_t steps) {
 void progress::show(const step_metrics &row, double now) {
   if (style_ == progress_style::off)
     return;
+  const bool has_tokens = row.tokens > 0;
   // The first step warms caches up: it says nothing about those that follow.
   if (last_step_ > 0)
-    rate_.add(now - last_step_, row.seconds, row.tokens);
+    rate_.add(now - last_step_, row.seconds, has_tokens ? row.tokens : row.samples);
   last_step_ = now;
   // Redrawing more often than the eye follows only costs time, and a log of lines is to be read as a whole.
   const bool is_renewed = style_ == progress_style::renewed;
@@ -89,8 +90,8 @@ void progress::show(const step_metrics &row, double now) {
   // Written at once: a launcher forwards what it reads piece by piece.
   line_.start() << (is_renewed ? "\r\033[K" : "") << "step " << row.step << "/" << steps_ << "  loss "
                 << short_loss(row.loss);
-  if (const double rate = rate_.tokens_per_second(); rate > 0)
-    line_ << "  " << short_number(rate) << " tokens/s";
+  if (const double rate = rate_.units_per_second(); rate > 0)
+    line_ << "  " << short_number(rate) << (has_tokens ? " tokens/s" : " samples/s");
   if (const double seconds = rate_.seconds_per_step(); seconds > 0 && row.step < steps_)
     line_ << "  " << short_duration(seconds * static_cast<double>(steps_ - row.step)) << " left";
   if (!is_renewed)

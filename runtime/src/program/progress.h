@@ -17,14 +17,15 @@ enum class progress_style { automatic, renewed, lines, off };
 /// step changes little and a lasting change shows soon.
 class smoothed_rate {
 public:
-  /// Adds a step that began `elapsed` seconds after the one before and computed for `busy` seconds.
-  void add(double elapsed, double busy, double tokens);
+  /// Adds a step that began `elapsed` seconds after the one before and computed for `busy` seconds, with that many
+  /// tokens or samples.
+  void add(double elapsed, double busy, double units);
   /// Returns 0 where nothing is known.
-  double tokens_per_second() const { return busy_ > 0 ? tokens_ / busy_ : 0; }
+  double units_per_second() const { return busy_ > 0 ? units_ / busy_ : 0; }
   double seconds_per_step() const { return steps_ > 0 ? elapsed_ / steps_ : 0; }
 
 private:
-  double steps_ = 0, elapsed_ = 0, busy_ = 0, tokens_ = 0;
+  double steps_ = 0, elapsed_ = 0, busy_ = 0, units_ = 0;
 };
 
 class progress {

@@ -99,7 +99,8 @@ std::int64_t most_device_bytes(const job &j) {
 }
 
 void print_summary(const job &j, const options &o, const run_summary &s) {
-  double rate = s.seconds > 0 && s.tokens > 0 ? s.tokens / s.seconds : 0;
+  auto rate_of = [&](double count) { return s.seconds > 0 ? count / s.seconds : 0; };
+  auto json_rate = [&](double count) { return rate_of(count) > 0 ? json_number(rate_of(count)) : "null"; };
   if (o.json) {
     std::string text =
         "{\"exit_code\": 0, \"model\": " + json_string(j.model) + ", \"ranks\": " + std::to_string(count_ranks(j)) +
@@ -107,8 +108,8 @@ void print_summary(const job &j, const options &o, const run_summary &s) {
         ", \"first_loss\": " + (s.has_loss ? json_number(s.first_loss) : "null") +
         ", \"last_loss\": " + (s.has_loss ? json_number(s.last_loss) : "null") +
         ", \"eval_loss\": " + (s.has_eval ? json_number(s.eval_loss) : "null") +
-        ", \"seconds\": " + json_number(s.seconds) + ", \"tokens_per_s\": " + (rate > 0 ? json_number(rate) : "null") +
-        ", \"skipped_updates\": " + std::to_string(s.skipped_updates) +
+        ", \"seconds\": " + json_number(s.seconds) + ", \"tokens_per_s\": " + json_rate(s.tokens) +
+        ", \"samples_per_s\": " + json_rate(s.samples) + ", \"skipped_updates\": " + std::to_string(s.skipped_updates) +
         ", \"peak_memory_bytes\": " + std::to_string(s.peak_bytes) +
         ", \"arena_bytes\": " + std::to_string(most_device_bytes(j)) +
         ", \"reserve_bytes\": " + std::to_string(s.reserve_bytes) + ", \"checkpoint\": " + json_string(s.checkpoint) +
@@ -124,8 +125,10 @@ void print_summary(const job &j, const options &o, const run_summary &s) {
     text += "loss        " + short_loss(s.first_loss) + " -> " + short_loss(s.last_loss) + "\n";
   if (s.has_eval)
     text += "eval loss   " + short_loss(s.eval_loss) + "\n";
-  if (rate > 0)
-    text += "tokens/s    " + short_number(rate) + "\n";
+  if (rate_of(s.tokens) > 0)
+    text += "tokens/s    " + short_number(rate_of(s.tokens)) + "\n";
+  else if (rate_of(s.samples) > 0)
+    text += "samples/s   " + short_number(rate_of(s.samples)) + "\n";
   text += "memory      " + short_bytes(static_cast<double>(s.peak_bytes)) + " resident at most per process, " +
           short_bytes(static_cast<double>(most_device_bytes(j))) + " planned arena and " +
           short_bytes(static_cast<double>(s.reserve_bytes)) + " reserve per rank\n";

@@ -51,6 +51,12 @@ double tokens_per_micro_batch(const job &j) {
   return 0;
 }
 
+/// Returns the samples of one micro-batch: dim 0 of every input.
+double samples_per_micro_batch(const job &j) {
+  const span<input_entry> inputs = data_inputs(j);
+  return inputs.size > 0 && inputs[0].sizes.size > 0 ? static_cast<double>(inputs[0].sizes[0]) : 0;
+}
+
 } // namespace
 
 status trainer::write_inputs(data_source &from, std::int64_t k, std::int32_t chunk, std::int32_t slot) {
@@ -238,6 +244,7 @@ status trainer::step(std::int64_t s, step_metrics &row) {
   row.lr = learning_rate(o_, s);
   row.seconds = clock_seconds() - start;
   row.sent = graphs_.take_sent();
+  row.samples = samples_per_micro_batch(j_) * j_.micro_batches;
   row.tokens = tokens_per_micro_batch(j_) * j_.micro_batches;
   return ok_status();
 }
@@ -386,6 +393,7 @@ status trainer::run() {
     summary_.last_loss = row.loss;
     summary_.last_step = s + 1;
     summary_.seconds += row.seconds;
+    summary_.samples += row.samples;
     summary_.tokens += row.tokens;
     WINDLASS_TRY(after_step(s, row, stops));
     bool is_last = s + 1 == o_.steps;

@@ -35,9 +35,9 @@ struct run_summary {
   float first_loss = 0, last_loss = 0;
   double eval_loss = 0;
   bool has_loss = false, has_eval = false;
-  double seconds = 0, tokens = 0; ///< of the steps
-  std::int64_t peak_bytes = 0;    ///< resident memory of the largest process
-  std::int64_t reserve_bytes = 0; ///< of each rank
+  double seconds = 0, samples = 0, tokens = 0; ///< of the steps
+  std::int64_t peak_bytes = 0;                 ///< resident memory of the largest process
+  std::int64_t reserve_bytes = 0;              ///< of each rank
   std::int64_t skipped_updates = 0;
   std::string checkpoint;
 };
