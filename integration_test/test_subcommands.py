@@ -3,6 +3,7 @@
 import html.parser
 import json
 import os
+import pty
 import re
 import shutil
 import subprocess
@@ -219,6 +220,45 @@ class ReportTest(TrainedCase):
         self.assertEqual(outcome.code, 1)
         self.assertIn('neither metrics.jsonl nor run.json', outcome.err)
         self.assertEqual(list(self.folder.iterdir()), [])
+
+
+class WatchTest(TrainedCase):
+    def test_once(self):
+        """Where nobody watches, the state is printed and nothing moves."""
+        lines = self.succeed('watch', self.run_folder).out.splitlines()
+        self.assertEqual([line[:10].strip() for line in lines], ['\'small.onn', 'step', 'loss', '', 'norm', 'speed', 'eval loss', 'saved'])
+        self.assertEqual(lines[1], 'step      6 of 6, 100 %, ended')
+        self.assertRegex(lines[5], r'^speed     [\d.]+ tokens/s, [\d.]+ s a step$')
+        self.assertEqual(lines[7], 'saved     step-000006')
+        said = json.loads(self.succeed('watch', self.run_folder, '--json').out)
+        self.assertEqual((said['step'], said['steps'], said['finished'], said['seconds_left']), (6, 6, True, None))
+
+    def test_terminal(self):
+        """The lines of a run that goes on are written anew in their place until it ends."""
+        run = self.folder / 'going'
+        shutil.copytree(self.run_folder, run)
+        ended = (run / 'run.json').read_text()
+        record = json.loads(ended)
+        del record['last_step'], record['processes']
+        (run / 'run.json').write_text(json.dumps(record))
+        master, terminal = pty.openpty()
+        watch = subprocess.Popen([common.WINDLASS, 'watch', run, '--every', '1'], stdin=subprocess.DEVNULL, stdout=terminal, stderr=terminal)
+        os.close(terminal)
+        self.addCleanup(watch.kill)
+        shown = b''
+        while b'saved' not in shown:
+            shown += os.read(master, 4096)
+        self.assertIn(b'6 of 6, 100 %\r\n', shown)
+        (run / 'run.json').write_text(ended)
+        self.assertEqual(watch.wait(60), 0)
+        try:
+            while part := os.read(master, 4096):
+                shown += part
+        except OSError:
+            pass  # the terminal's other end is closed
+        os.close(master)
+        self.assertRegex(shown, rb'\x1b\[8A\r\x1b\[K\'small')
+        self.assertIn(b'6 of 6, 100 %, ended\r\n', shown)
 
 
 class InspectTest(TrainedCase):

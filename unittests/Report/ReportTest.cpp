@@ -1,3 +1,4 @@
+#include "windlass/Report/Overview.h"
 #include "windlass/Report/Page.h"
 #include "windlass/Support/Markup.h"
 #include "windlass/Support/OutputFile.h"
@@ -67,6 +68,30 @@ TEST_F(RunFolder, ThroughputIsOfTokensElseOfSamples) {
     EXPECT_EQ(count(page, "Samples per second"), hasTokens ? 0u : 1u);
     EXPECT_THAT(page, HasSubstr("7.50 (median)"));
   }
+}
+
+TEST_F(RunFolder, AFewLinesSayHowFarItIs) {
+  report::Run fresh;
+  fresh.folder = "r";
+  fresh.model = "m";
+  EXPECT_THAT(describeRun(fresh, 80), testing::ElementsAre("'m' in 'r'", "step      none yet"));
+  std::string rows;
+  for (int step = 1; step <= 40; ++step)
+    rows += "{\"step\": " + std::to_string(step) + ", \"loss\": " + std::to_string(9 - step / 5) +
+            ", \"grad_norm\": 0.5, \"lr\": 0.001, \"seconds\": 2, \"tokens_per_s\": null, \"samples_per_s\": 8}\n";
+  write("metrics.jsonl", rows + "{\"step\": 40, \"eval_loss\": 1.5, \"eval_batches\": 1}\n");
+  write("run.json", R"({"version": 1, "model": "a\u001bb", "settings": {"steps": 100}})");
+  report::Run run = read();
+  EXPECT_EQ(countPlannedSteps(run), 100);
+  EXPECT_EQ(estimateSecondsLeft(run), 120);
+  std::vector<std::string> lines = describeRun(run, 14);
+  // A foreign name reaches no terminal as it is.
+  EXPECT_THAT(lines[0], testing::StartsWith("'a\\x1bb' in '"));
+  lines.erase(lines.begin());
+  EXPECT_THAT(lines,
+              testing::ElementsAre("step      40 of 100, 40 %, 2 min 0 s left", "loss      1.0000, 9.0000 at step 1",
+                                   "          █▆▃▁", "norm      0.5000, learning rate 0.001",
+                                   "speed     8.0 samples/s, 2.0000 s a step", "eval loss 1.5000 at step 40"));
 }
 
 TEST_F(RunFolder, TheRecordGivesSettingsMachineAndMemory) {

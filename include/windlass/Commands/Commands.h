@@ -19,6 +19,7 @@ int runDoctor(Console &console, const std::vector<std::string> &words);
 int runExplain(Console &console, const std::vector<std::string> &words);
 int runDiff(Console &console, const std::vector<std::string> &words);
 int runReport(Console &console, const std::vector<std::string> &words);
+int runWatch(Console &console, const std::vector<std::string> &words);
 int runCheckpoint(Console &console, const std::vector<std::string> &words);
 int runPlaceExperts(Console &console, const std::vector<std::string> &words);
 int runSchedule(Console &console, const std::vector<std::string> &words);
