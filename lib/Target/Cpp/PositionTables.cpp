@@ -179,7 +179,12 @@ Expr<rt::span<rt::state_entry>> PositionTables::stateTable() {
 
 FailureOr<Expr<rt::span<rt::gradient_entry>>> PositionTables::gradientTable() {
   Rows<rt::gradient_entry> rows;
+  auto module = program->getParentOfType<ModuleOp>();
   for (sched::ResourceOp accumulated : its.gradients) {
+    // What a running statistic accumulates is no derivative, which is what the table is for.
+    auto parameter = module.lookupSymbol<train::ParameterOp>(accumulated.getOfAttr().getAttr());
+    if (parameter && parameter.isRunningStatistic())
+      continue;
     sched::ResourceOp gradient = its.getReduced(accumulated);
     auto splits = splitsOf(gradient);
     if (failed(splits))
