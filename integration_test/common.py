@@ -193,7 +193,12 @@ def prepared(name, folder):
         (target / each.name).symlink_to(each)
     reference = safetensors_file.read(target / 'grads.safetensors')
     held = {tensor.name: onnx.numpy_helper.to_array(tensor) for tensor in onnx.load(target / 'model.onnx').graph.initializer}
-    safetensors_file.write({each: held[each] for each in reference}, target / 'initial.safetensors')
+    names = [*reference]
+    if (target / 'buffers.safetensors').exists():
+        # PyTorch also counts batches, which no graph reads.
+        buffers = {name.removesuffix('.0') for name in safetensors_file.read(target / 'buffers.safetensors') if name.endswith('.0')}
+        names += sorted(buffers & set(held))
+    safetensors_file.write({each: held[each] for each in names}, target / 'initial.safetensors')
     return target
 
 

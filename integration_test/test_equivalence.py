@@ -227,6 +227,13 @@ class PyTorchTest(InterpreterCase):
             off = numpy.abs(dump[f'parameter.{key}'] - want)
             self.assertLess(numpy.quantile(off, 0.99), bound, key)
 
+        if (model / 'buffers.safetensors').exists():
+            last = {name.removesuffix(f'.{steps}'): value for name, value in safetensors_file.read(model / 'buffers.safetensors').items()
+                    if name.endswith(f'.{steps}') and 'running' in name}
+            self.assertTrue(last)
+            for key, want in last.items():
+                numpy.testing.assert_allclose(dump[f'parameter.{key}'], want, rtol=1e-4, atol=1e-5, err_msg=key)
+
     def train(self, run, l2, optimizer):
         return run.run(l2, 'L2', 'f32', '--lr', optimizer['lr'], '--betas', ','.join(map(str, optimizer['betas'])),
                        '--eps', optimizer['eps'], '--weight-decay', optimizer['weight_decay'])

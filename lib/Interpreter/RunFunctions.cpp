@@ -471,8 +471,11 @@ FailureOr<SpmdValues> FunctionRunner::gradientsOf(func::FuncOp microbatch, func:
     FailureOr<Tensor> whole = assembleWhole(update, *place, sums[*from]);
     if (failed(whole))
       return failure();
-    StringRef name = parameters.find(weight.getAttr())->second.op.getLogicalName();
-    result.tensors["gradient." + std::to_string(step) + "." + name.str()] = scaling.unscale(std::move(*whole));
+    // What a running statistic accumulates is no derivative, nor is it of a scaled loss.
+    train::ParameterOp parameter = parameters.find(weight.getAttr())->second.op;
+    if (!parameter.isRunningStatistic())
+      result.tensors[("gradient." + Twine(step) + "." + parameter.getLogicalName()).str()] =
+          scaling.unscale(std::move(*whole));
     gradients.push_back(sums[*from]);
   }
   return gradients;
