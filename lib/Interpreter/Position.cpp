@@ -150,8 +150,9 @@ bool Position::isReplaced(ResourceOp resource, ResourceKind kind) {
 LogicalResult Position::dumpGradients(int64_t step, const LossScaling &scaling, RunResult &result) {
   for (ResourceKind kind : {ResourceKind::gradient, ResourceKind::reduced})
     for (ResourceOp resource : resources(kind)) {
-      auto parameter =
-          resource->getParentOfType<ModuleOp>().lookupSymbol<train::ParameterOp>(resource.getOfAttr().getAttr());
+      FlatSymbolRefAttr of = resource.getOfAttr();
+      auto parameter = of ? resource->getParentOfType<ModuleOp>().lookupSymbol<train::ParameterOp>(of.getAttr())
+                          : train::ParameterOp();
       if (isReplaced(resource, ResourceKind::reduced) || (parameter && parameter.isRunningStatistic()))
         continue;
       FailureOr<Tensor> whole = wholeOf(resource);
