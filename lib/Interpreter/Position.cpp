@@ -1,5 +1,6 @@
 #include "Position.h"
 
+#include "windlass/Dialect/Sched/IR/RunningStatistics.h"
 #include "windlass/Dialect/Sched/IR/Schedules.h"
 #include "windlass/Dialect/Sched/IR/StepFunctions.h"
 
@@ -150,10 +151,7 @@ bool Position::isReplaced(ResourceOp resource, ResourceKind kind) {
 LogicalResult Position::dumpGradients(int64_t step, const LossScaling &scaling, RunResult &result) {
   for (ResourceKind kind : {ResourceKind::gradient, ResourceKind::reduced})
     for (ResourceOp resource : resources(kind)) {
-      FlatSymbolRefAttr of = resource.getOfAttr();
-      auto parameter = of ? resource->getParentOfType<ModuleOp>().lookupSymbol<train::ParameterOp>(of.getAttr())
-                          : train::ParameterOp();
-      if (isReplaced(resource, ResourceKind::reduced) || (parameter && parameter.isRunningStatistic()))
+      if (isReplaced(resource, ResourceKind::reduced) || isOfRunningStatistic(resource))
         continue;
       FailureOr<Tensor> whole = wholeOf(resource);
       if (failed(whole))

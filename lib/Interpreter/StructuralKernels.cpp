@@ -56,7 +56,7 @@ void reshape(KernelCall &call) {
     call.results[0] = call.inputs[0].reshaped(SmallVector<int64_t>(call.results[0].getShape()));
 }
 
-/// The model trains as long as this operator is there.
+/// Takes the statistic of the batch: differentiation removes the operator, so where there is one, the model trains.
 void trackStatistic(KernelCall &call) {
   if (call.requireCounts(2, 1) && haveOneKind(call))
     call.results[0] = call.inputs[0];

@@ -1,5 +1,6 @@
 #include "windlass/Report/Overview.h"
 
+#include "windlass/Report/Page.h"
 #include "windlass/Support/Printable.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -14,10 +15,6 @@ using namespace windlass::report;
 
 /// The steps whose times say how long the next ones take.
 constexpr size_t kRecentSteps = 50;
-
-static std::string numberText(double value) {
-  return std::isfinite(value) ? std::string(llvm::formatv("{0:f4}", value)) : "not finite";
-}
 
 static std::string shortNumber(double value) {
   char text[32];
@@ -101,19 +98,19 @@ std::vector<std::string> report::describeRun(const Run &run, size_t columns) {
   if (std::optional<double> seconds = estimateSecondsLeft(run))
     progress += ", " + durationText(*seconds) + " left";
   add("step", progress + (run.isFinished ? ", ended" : ""));
-  std::string loss = numberText(last.loss);
+  std::string loss = formatNumber(last.loss);
   if (run.steps.size() > 1)
-    loss += ", " + numberText(first.loss) + " at step " + std::to_string(first.step);
+    loss += ", " + formatNumber(first.loss) + " at step " + std::to_string(first.step);
   add("loss", loss);
   if (std::string course = drawCourse(run, columns > 10 ? columns - 10 : 0); !course.empty())
     add("", course);
-  add("norm", numberText(last.gradNorm) + ", learning rate " + shortNumber(last.learningRate));
+  add("norm", formatNumber(last.gradNorm) + ", learning rate " + shortNumber(last.learningRate));
   bool hasTokens = std::isfinite(last.tokensPerSecond);
   if (double rate = hasTokens ? last.tokensPerSecond : last.samplesPerSecond; std::isfinite(rate))
     add("speed", llvm::formatv("{0:f1} {1}/s, {2:f4} s a step", rate, hasTokens ? "tokens" : "samples", last.seconds));
   if (!run.evaluations.empty())
     add("eval loss",
-        numberText(run.evaluations.back().loss) + " at step " + std::to_string(run.evaluations.back().step));
+        formatNumber(run.evaluations.back().loss) + " at step " + std::to_string(run.evaluations.back().step));
   if (!run.checkpoints.empty())
     add("saved", run.checkpoints.front());
   return lines;

@@ -68,7 +68,7 @@ static double medianOf(const Run &run, double Step::*field) {
   return values[values.size() / 2];
 }
 
-static std::string numberText(double value) {
+std::string report::formatNumber(double value) {
   return std::isfinite(value) ? std::string(llvm::formatv("{0:f4}", value)) : "not finite";
 }
 
@@ -77,10 +77,10 @@ static Facts summarize(const Run &run) {
   if (!run.steps.empty()) {
     const Step &first = run.steps.front(), &last = run.steps.back();
     facts.emplace_back("steps", std::to_string(first.step) + " to " + std::to_string(last.step));
-    facts.emplace_back("loss", numberText(first.loss) + " → " + numberText(last.loss));
+    facts.emplace_back("loss", formatNumber(first.loss) + " → " + formatNumber(last.loss));
   }
   if (!run.evaluations.empty())
-    facts.emplace_back("eval loss", numberText(run.evaluations.back().loss));
+    facts.emplace_back("eval loss", formatNumber(run.evaluations.back().loss));
   for (auto [name, of] : {std::pair("tokens per second", &Step::tokensPerSecond),
                           std::pair("samples per second", &Step::samplesPerSecond)})
     if (double rate = medianOf(run, of); std::isfinite(rate))

@@ -28,6 +28,9 @@ std::string drawBar(llvm::ArrayRef<std::pair<std::string, int64_t>> parts, int64
 /// Returns the page's HTML.
 std::string writePage(const Run &run);
 
+/// Returns a number with four digits behind the point, or words where it is not finite.
+std::string formatNumber(double value);
+
 /// Returns bytes as people read them, such as 1.5 MiB.
 std::string formatBytes(int64_t bytes);
 

@@ -6,6 +6,7 @@
 #include "TiedGradients.h"
 
 #include "windlass/Dialect/Plan/Transforms/LayoutInference.h"
+#include "windlass/Dialect/Sched/IR/RunningStatistics.h"
 #include "windlass/Dialect/Sched/IR/Schedules.h"
 #include "windlass/Schedule/NamedSchedules.h"
 #include "windlass/Schedule/ScheduleProblem.h"
@@ -153,12 +154,11 @@ private:
     ChunkFlow flow(old, step.placement.positionOf, /*isBackward=*/false);
     // A running statistic is where training makes the batch's, so that what follows is in the same chunks as there.
     auto findStatistic = [&](LoadOp load) -> std::optional<int64_t> {
-      FlatSymbolRefAttr name = programs.getResource(load.getResourceAttr()).getOfAttr();
-      auto parameter = name ? module.lookupSymbol<train::ParameterOp>(name.getAttr()) : train::ParameterOp();
-      auto found = name ? parameterChunks.find(name.getAttr()) : parameterChunks.end();
-      return parameter && parameter.isRunningStatistic() && found != parameterChunks.end()
-                 ? std::optional(found->second.front())
-                 : std::nullopt;
+      ResourceOp resource = programs.getResource(load.getResourceAttr());
+      if (!isOfRunningStatistic(resource))
+        return std::nullopt;
+      auto found = parameterChunks.find(resource.getOfAttr().getAttr());
+      return found != parameterChunks.end() ? std::optional(found->second.front()) : std::nullopt;
     };
     flow.assign([&](FlatSymbolRefAttr) { return chunkCount - 1; }, kIsOfNoChunk, findStatistic);
     for (auto load : old.front().getOps<LoadOp>())

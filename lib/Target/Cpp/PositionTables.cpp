@@ -1,5 +1,6 @@
 #include "PositionTables.h"
 
+#include "windlass/Dialect/Sched/IR/RunningStatistics.h"
 #include "windlass/Dialect/Sched/IR/StepFunctions.h"
 #include "windlass/Dialect/Sched/IR/Streams.h"
 #include "windlass/Target/Cpp/StepSignature.h"
@@ -179,11 +180,9 @@ Expr<rt::span<rt::state_entry>> PositionTables::stateTable() {
 
 FailureOr<Expr<rt::span<rt::gradient_entry>>> PositionTables::gradientTable() {
   Rows<rt::gradient_entry> rows;
-  auto module = program->getParentOfType<ModuleOp>();
   for (sched::ResourceOp accumulated : its.gradients) {
-    // What a running statistic accumulates is no derivative, which is what the table is for.
-    auto parameter = module.lookupSymbol<train::ParameterOp>(accumulated.getOfAttr().getAttr());
-    if (parameter && parameter.isRunningStatistic())
+    // The table holds gradients; a running statistic accumulates differences from the batch's statistics.
+    if (sched::isOfRunningStatistic(accumulated))
       continue;
     sched::ResourceOp gradient = its.getReduced(accumulated);
     auto splits = splitsOf(gradient);

@@ -34,8 +34,8 @@ constexpr char kVocabularyAttr[] = "train.vocabulary";
 constexpr char kInitValueAttr[] = "train.init_value";
 
 // Argument attribute of @update and result attribute of @microbatch.
-/// FlatSymbolRefAttr: the weight whose gradient this is. That of a running statistic is by how much it differs from the
-/// micro-batch's, divided by G.
+/// FlatSymbolRefAttr: the weight whose gradient this is. For a running statistic it is (its value - the micro-batch's
+/// statistic) / G.
 constexpr char kGradientAttr[] = "train.gradient";
 
 // Operation attributes.

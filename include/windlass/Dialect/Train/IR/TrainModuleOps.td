@@ -13,9 +13,9 @@ def ParameterOp : Train_Op<"parameter", [Symbol]> {
     thinks that it trains or not, where it had to guess. The layout of the bytes is row-major, f32.
     With `compute_type` operators find the parameter rounded to that element type; `@update` works on the parameter
     itself.
-    A weight with `momentum` is a running statistic: `@update` averages what `train.track_statistic` found into it, and
-    `momentum` is the share of it that one micro-batch leaves. Where it is `trainable`, it is updated; no optimizer and
-    no gradient's norm knows it.
+    A weight with `momentum` is a running statistic: the average of what `train.track_statistic` finds, of which one
+    micro-batch keeps the share `momentum`. `@update` moves it where it is `trainable`; the optimizer and the norm of
+    the gradients leave it out.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, StrAttr:$logical_name, TypeAttrOf<Train_Tensor>:$type,
                        Train_RoleAttr:$role, Train_SourceAttr:$source, UnitAttr:$trainable, UnitAttr:$decays,
