@@ -1,5 +1,4 @@
-// Dense arrays inside data files, whatever the format: token streams, samples and explicit batches are
-// made of them.
+// Dense arrays inside data files, whatever the format: token streams, samples and explicit batches are made of them.
 #ifndef WINDLASS_RT_SRC_PROGRAM_ARRAYS_H
 #define WINDLASS_RT_SRC_PROGRAM_ARRAYS_H
 

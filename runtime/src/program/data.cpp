@@ -9,9 +9,7 @@
 
 #include <algorithm>
 #include <charconv>
-#include <limits>
 #include <map>
-#include <set>
 
 namespace windlass::rt {
 
@@ -330,18 +328,17 @@ void write_dropout_keys(const input_entry &input, std::uint64_t seed, std::int64
 }
 
 status open_data(const job &j, const data_settings &settings, std::unique_ptr<data_source> &out) {
-  for (const auto &[name, kind] : settings.inputs) {
-    bool is_known = false;
-    for (const input_entry &input : data_inputs(j))
-      is_known |= name == input.name;
-    if (!is_known)
-      return bad_input("--inputs names " + quote(name) + ", which is no input of the model").as(diagnostic::data_feed);
-  }
+  auto check_input = [&](const char *flag, const std::string &name) {
+    const span<input_entry> known = data_inputs(j);
+    if (std::any_of(known.begin(), known.end(), [&](const input_entry &input) { return name == input.name; }))
+      return ok_status();
+    return bad_input(std::string(flag) + " names " + quote(name) + ", which is no input of the model")
+        .as(diagnostic::data_feed);
+  };
+  for (const auto &[name, kind] : settings.inputs)
+    WINDLASS_TRY(check_input("--inputs", name));
   for (const normalization &given : settings.normalize)
-    if (std::none_of(data_inputs(j).begin(), data_inputs(j).end(),
-                     [&](const input_entry &input) { return given.input == input.name; }))
-      return bad_input("--normalize names " + quote(given.input) + ", which is no input of the model")
-          .as(diagnostic::data_feed);
+    WINDLASS_TRY(check_input("--normalize", given.input));
   std::vector<file_array> arrays;
   std::size_t named = 0, explicit_count = 0, sample_count = 0;
   for (const std::string &path : settings.files)
