@@ -87,8 +87,8 @@ def windlass(*arguments, **options):
 
 @functools.cache
 def named_strategies():
-    """Returns the rows of the registry of named strategies."""
-    return json.loads(windlass('explain', '--strategies', '--json').out)
+    """Returns the rows of the registry of named strategies that any model suits."""
+    return [row for row in json.loads(windlass('explain', '--strategies', '--json').out) if row['suits_all_models']]
 
 
 def conforms(value, schema, root=None):

@@ -1,8 +1,8 @@
 """The exporter's graphs of the transformer families trained against what PyTorch's run left: the loss and gradient norm of every
 step, and the norm of every parameter's first gradient; and what the exporter's own optimisation changes in the imported graph.
 
-    test_families.py [MODEL...] [-n RANKS...]     of opt-tiny, bert-tiny, llama-tiny, moe-tiny, mixtral-tiny,
-                                                  gpt2-tiny-default, dynamic, external
+    test_families.py [MODEL...] [-n RANKS...] [-- FLAGS...]     of opt-tiny, bert-tiny, llama-tiny, moe-tiny, mixtral-tiny,
+                                                                gpt2-tiny-default, dynamic, external; flags are of `windlass train`
 """
 
 import argparse
@@ -35,6 +35,7 @@ class FamilyTest(common.Case):
 
     def check(self, name, ranks):
         model, source, flags = self.model_of(name)
+        flags += FLAGS
         folder = common.MODELS / source
         reference = json.loads((folder / 'reference.json').read_text())
         optimizer, trained = reference['optimizer'], [each for each in reference['initializers'] if each['trainable']]
@@ -88,7 +89,8 @@ class FamilyTest(common.Case):
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 parser.add_argument('models', nargs='*', default=MODELS)
 parser.add_argument('-n', '--ranks', nargs='+', type=int, default=(1, 2, 4))
-ARGS = parser.parse_args()
+end = sys.argv.index('--') if '--' in sys.argv else len(sys.argv)
+ARGS, FLAGS = parser.parse_args(sys.argv[1:end]), sys.argv[end + 1:]
 if not set(ARGS.models) <= set(MODELS):
     parser.error(f'models are {", ".join(MODELS)}')
 del sys.argv[1:]

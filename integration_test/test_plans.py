@@ -24,6 +24,8 @@ from windlass_models import files, mlp
 STRATEGIES = (('ddp', 4), ('zero1', 4), ('zero2', 4), ('zero3', 4), ('megatron', 2), ('zero1*megatron=2', 4), ('zero3*megatron=2', 4), ('megatron*zero2=2', 8))
 # All named strategies are tried, alone or in a product.
 STRATEGIES += tuple((row['name'], 4) for row in common.named_strategies() if row['name'] not in re.findall(r'\w+', str(STRATEGIES)))
+# The strategies of layers of experts; in the last one ranks for the data share a micro-batch.
+EXPERT_STRATEGIES = (('ep', 2), ('ep', 4), ('zero3*ep=2', 4), ('ddp*ep=2', 16))
 RANKS = (2, 4, 8)
 PLANS = 3
 FAMILIES = ['mlp', 'odd', 'irregular', 'gpt', 'gpt-fused', 'opt', 'bert', 'vit', 'resnet', 'resnet-grouped', 'llama', 'moe', 'mixtral', 'dropout']
@@ -144,6 +146,11 @@ class NamedStrategiesTest(PlansCase):
             for strategy, ranks in STRATEGIES:
                 with self.subTest(family=family, strategy=strategy):
                     self.check(self.setup_of_family(family, strategy=strategy, ranks=(ranks,)))
+
+    def test_experts(self):
+        for strategy, ranks in EXPERT_STRATEGIES:
+            with self.subTest(strategy=strategy):
+                self.check(self.setup_of_family('mixtral', strategy=strategy, ranks=(ranks,)))
 
 
 class PinsTest(PlansCase):

@@ -54,6 +54,7 @@ static int explainStrategies(bool asJson) {
     rows.push_back(llvm::json::Object{{"name", strategy.name},
                                       {"summary", strategy.summary},
                                       {"ranks", strategy.isForModel() ? "model" : "data"},
+                                      {"suits_all_models", strategy.checkModel == nullptr},
                                       {"is_compared", strategy.isCompared},
                                       {"measured_as", std::move(measuredAs)}});
   }

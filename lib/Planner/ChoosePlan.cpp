@@ -163,7 +163,8 @@ void PlanSearch::addNamed(MeshSearch &mesh, ModuleOp copy, const Counterparts &c
     // The choice of sharded copies does not change what operators see.
     if (!isApplied || applied != terms.model) {
       choice.splitModel = terms.model ? terms.model->splitModel : nullptr;
-      suits = succeeded(plan::applyStrategy(copy, choice, /*bucketBytes=*/1));
+      suits = (!terms.model || terms.model->suits(copy, choice.mesh)) &&
+              succeeded(plan::applyStrategy(copy, choice, /*bucketBytes=*/1));
       applied = terms.model;
       isApplied = true;
     }

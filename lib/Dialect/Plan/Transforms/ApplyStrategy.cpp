@@ -356,6 +356,9 @@ struct ApplyStrategy : windlass::plan::impl::ApplyStrategyBase<ApplyStrategy> {
     if (failed(mesh))
       return failure();
     choice.mesh = *mesh;
+    if (named->model && named->model->checkModel)
+      if (llvm::Error error = named->model->checkModel(module, *mesh))
+        return module.emitError("strategy ") << printable(strategy) << " " << llvm::toString(std::move(error));
     FailureOr<Pins> pinned = readPins(module, *mesh, SmallVector<std::string>(pins.begin(), pins.end()));
     if (failed(pinned))
       return failure();

@@ -1,5 +1,7 @@
 #include "ModelParallel.h"
 
+#include "ExpertParallel.h"
+
 #include <set>
 
 using namespace mlir;
@@ -127,19 +129,6 @@ private:
   std::set<void *> visited;
 };
 
-/// Splits the hidden layer of each expert, in the forward and the backward pass.
-void splitExperts(func::FuncOp function, const FactorSplit &split, MeshAttr mesh, const Pins &pins,
-                  llvm::DenseMap<Operation *, Splits> &found) {
-  function.walk([&](Operation *op) {
-    if (!llvm::isa<train::ExpertsOp, train::ExpertsGradOp>(op) || pins.ops.contains(op))
-      return;
-    train::OpFactors factors = llvm::cast<train::TrainOpInterface>(op).getFactors();
-    for (auto [index, factor] : llvm::enumerate(factors.factors))
-      if (factor.name == "width" && canSplit(factors, index, split, {}, mesh))
-        found[op] = {{static_cast<unsigned>(index), split}};
-  });
-}
-
 } // namespace
 
 llvm::DenseMap<Operation *, Splits> plan::findModelParallel(func::FuncOp function, ArrayRef<StringAttr> axes,
@@ -199,6 +188,6 @@ llvm::DenseMap<Operation *, Splits> plan::findModelParallel(func::FuncOp functio
   for (auto gradient : function.getOps<train::EmbeddingGradOp>())
     if (ids.contains(gradient->getAttr(train::kForwardAttr)) && !pins.ops.contains(gradient))
       found[gradient] = {{kRows, rows}};
-  splitExperts(function, rows, mesh, pins, found);
+  splitExperts(function, NamedSplit("width", rows), mesh, pins, found);
   return found;
 }

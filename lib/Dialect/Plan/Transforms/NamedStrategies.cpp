@@ -1,5 +1,6 @@
 #include "windlass/Dialect/Plan/Transforms/NamedStrategies.h"
 
+#include "ExpertParallel.h"
 #include "ModelParallel.h"
 
 #include "windlass/Support/Printable.h"
@@ -31,6 +32,13 @@ llvm::ArrayRef<NamedStrategy> plan::getNamedStrategies() {
        "of tokens and of the output layer; weights are split as their operators are",
        /*shardedCopies=*/{}, findModelParallel, /*isCompared=*/true, /*lastResort=*/2,
        /*measuredAs=*/{"zero1*megatron=2", "megatron"}},
+      {"ep",
+       "is expert parallelism: each rank has some of the experts of each layer, all of the other weights, and a part "
+       "of "
+       "each micro-batch; before a layer of experts an all-gather brings all tokens to each rank, after it a "
+       "reduce-scatter returns the sums, so that no token is dropped, whatever the load",
+       /*shardedCopies=*/{}, findExpertParallel, /*isCompared=*/true, /*lastResort=*/0, /*measuredAs=*/{"ep"},
+       checkExpertParallel},
   };
   return strategies;
 }
@@ -42,6 +50,10 @@ std::vector<const NamedStrategy *> plan::getLastResorts() {
       found.push_back(&strategy);
   llvm::sort(found, [](const NamedStrategy *a, const NamedStrategy *b) { return a->lastResort < b->lastResort; });
   return found;
+}
+
+bool NamedStrategy::suits(mlir::ModuleOp module, MeshAttr mesh) const {
+  return !checkModel || !llvm::errorToBool(checkModel(module, mesh));
 }
 
 std::string plan::describeNamedStrategies() {

@@ -29,8 +29,12 @@ struct NamedStrategy {
   int lastResort = 0;
   /// The strategies, as `--strategy` takes them, whose commands `windlass profile` measures for this one.
   std::vector<llvm::StringRef> measuredAs = {};
+  /// The function that says, as the end of a sentence that begins with the strategy, why a model does not suit it on a
+  /// mesh; null for a strategy that suits all models.
+  llvm::Error (*checkModel)(mlir::ModuleOp module, MeshAttr mesh) = nullptr;
 
   bool isForModel() const { return splitModel != nullptr; }
+  bool suits(mlir::ModuleOp module, MeshAttr mesh) const;
 };
 
 /// Returns all named strategies in the order in which texts list them: first the ones for the data.
