@@ -66,6 +66,8 @@ class ConfigTest(TrainedCase):
         record = json.loads((self.run_folder / 'run.json').read_text())
         self.assertEqual(record['settings']['micro_batches'], 2)
         self.assertEqual(record['settings']['clip_norm'], 0.25)
+        self.assertEqual({key: record['settings'][key] for key in ('optimizer', 'beta1', 'beta2', 'eps', 'weight_decay')},
+                         {'optimizer': 'adamw', 'beta1': 0.9, 'beta2': 0.999, 'eps': 1e-8, 'weight_decay': 0.01})
 
     def test_the_record_tells_of_the_run(self):
         record = json.loads((self.run_folder / 'run.json').read_text())

@@ -128,7 +128,16 @@ std::string describe_machine() {
 std::string describe_settings(const job &j, const options &o, const run_record &record) {
   const char *const schedules[] = {"constant", "linear", "cosine"};
   object out(" ");
-  out.add("optimizer", j.kind == optimizer::adamw ? "adamw" : "sgd");
+  const bool is_adamw = j.kind == optimizer::adamw;
+  out.add("optimizer", is_adamw ? "adamw" : "sgd");
+  if (is_adamw) {
+    out.raw("beta1", json_number(o.beta1));
+    out.raw("beta2", json_number(o.beta2));
+    out.raw("eps", json_number(o.epsilon));
+  } else {
+    out.raw("momentum", json_number(o.momentum));
+  }
+  out.raw("weight_decay", json_number(scalar_value(j, o, scalar::weight_decay, 0)));
   out.add("micro_batches", j.micro_batches);
   out.add("average", averages_tokens(j) ? "tokens" : "micro-batches");
   out.raw("lr", json_number(o.lr));

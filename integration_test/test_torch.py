@@ -1,0 +1,184 @@
+"""Modules of PyTorch and transformers, freshly initialised, from `windlass.export` to `windlass.compare`. Needs torch, transformers and
+onnxscript: see test_recipe.py."""
+
+import re
+import shutil
+import sys
+
+import torch
+import transformers
+from torch import nn
+from torch.nn import functional
+
+import common
+import make_exports
+
+sys.path.insert(0, str(common.ROOT / 'python'))
+import windlass  # noqa: E402
+
+VOCABULARY, TOKENS, BATCH, STEPS = 96, 16, 2, 3
+SMALL = dict(vocab_size=VOCABULARY, hidden_size=32, num_hidden_layers=2, num_attention_heads=4)
+GATED = dict(SMALL, num_key_value_heads=2, intermediate_size=48, max_position_embeddings=TOKENS)
+
+
+class Convolutions(nn.Module):
+    """A residual net with batch norms, of which one is frozen in evaluation mode."""
+
+    def __init__(self):
+        super().__init__()
+        self.stem, self.norm1 = nn.Conv2d(3, 8, 3, padding=1, bias=False), nn.BatchNorm2d(8)
+        self.conv, self.norm2 = nn.Conv2d(8, 8, 3, padding=1, bias=False), nn.BatchNorm2d(8)
+        self.head = nn.Linear(8, 5)
+
+    def forward(self, images, labels):
+        x = functional.relu(self.norm1(self.stem(images)))
+        x = functional.relu(x + self.norm2(self.conv(x)))
+        return functional.cross_entropy(self.head(x.mean((2, 3))), labels)
+
+
+class Attention(nn.Module):
+    """What exporters lose in some of its forms: the dropout of attention, and label smoothing."""
+
+    def __init__(self, dropout, smoothing):
+        super().__init__()
+        self.dropout, self.smoothing, self.scores = dropout, smoothing, False
+        self.qkv, self.head = nn.Linear(8, 24), nn.Linear(8, 8)
+
+    def forward(self, x, labels):
+        q, k, v = self.qkv(x)[:, None].chunk(3, -1)
+        y = functional.scaled_dot_product_attention(q, k, v, dropout_p=self.dropout)
+        scores = self.head(y).flatten(0, 2)
+        return scores if self.scores else functional.cross_entropy(scores, labels, label_smoothing=self.smoothing)
+
+
+def frozen_gpt():
+    """Of which the embedding of positions does not train."""
+    module = make_exports.Gpt(tied=True)
+    module.pos.weight.requires_grad_(False)
+    return module
+
+
+def ids(*names, high):
+    return lambda generator: {name: torch.randint(2, high, (BATCH, TOKENS if high == VOCABULARY else 8), generator=generator) for name in names}
+
+
+def images(generator):
+    return {'images': torch.randn(4, 3, 8, 8, generator=generator), 'labels': torch.randint(5, (4,), generator=generator)}
+
+
+MODELS = {
+    'gpt': (frozen_gpt, ids('tokens', 'labels', high=24)),
+    'convolutions': (Convolutions, images),
+    'gpt2': (lambda: transformers.GPT2LMHeadModel(transformers.GPT2Config(
+        vocab_size=VOCABULARY, n_positions=TOKENS, n_embd=32, n_layer=2, n_head=4, resid_pdrop=0, embd_pdrop=0, attn_pdrop=0)),
+        ids('input_ids', 'labels', high=VOCABULARY)),
+    'llama': (lambda: transformers.LlamaForCausalLM(transformers.LlamaConfig(**GATED)), ids('input_ids', 'labels', high=VOCABULARY)),
+    'mixtral': (lambda: transformers.MixtralForCausalLM(transformers.MixtralConfig(**GATED, num_local_experts=4, num_experts_per_tok=2)),
+                ids('input_ids', 'labels', high=VOCABULARY)),
+    'bert': (lambda: transformers.BertForMaskedLM(transformers.BertConfig(
+        **SMALL, hidden_dropout_prob=0, attention_probs_dropout_prob=0, intermediate_size=64, max_position_embeddings=TOKENS)),
+        ids('input_ids', 'labels', high=VOCABULARY)),
+}
+
+
+class TorchTest(common.Case):
+    def setUp(self):
+        super().setUp()
+        torch.set_num_threads(1)
+        torch.manual_seed(3)
+        transformers.logging.set_verbosity_error()
+
+    def batches(self, draw, count):
+        generator = torch.Generator().manual_seed(4)
+        return [draw(generator) for _ in range(count)]
+
+    def test_from_export_to_comparison(self):
+        for name, (make, draw) in MODELS.items():
+            with self.subTest(name):
+                module, seen = make(), []
+                # The running statistics of batch norms are those of PyTorch with one micro-batch.
+                micro_batches = 1 if name == 'convolutions' else 2
+                batches = self.batches(draw, STEPS * micro_batches)
+                exported = windlass.export(module, batches[0], self.folder / f'{name}.onnx')
+                run = windlass.train(exported, batches, self.folder / name, n=2, steps=STEPS, micro_batches=micro_batches, clip_norm=0.5,
+                                     eps=1e-3, lr_schedule='cosine', dump_gradients=True, on_metrics=seen.append)
+                self.assertEqual(seen, run.metrics)
+                self.assertEqual([row['step'] for row in seen], [1, 2, 3])
+                found = windlass.compare(run, module, exported)
+                print(f'{name}: {found}', flush=True)
+                trained = {each for each, value in module.named_parameters() if value.requires_grad}
+                self.assertEqual(trained - set(found.gradients), set())
+                self.assertEqual({each for each, _ in module.named_parameters()} - set(found.parameters), set())
+                self.assertLess(found.losses, 2e-6)
+                self.assertLess(found.gradient_norms, 2e-6)
+                self.assertLess(max(found.gradients.values()), 5e-6)
+                self.assertLess(max(found.parameters.values()), 2e-5)
+                windlass.to_torch(module, run)
+                values = run.parameters()
+                same = [(value.detach().numpy() == values[each].reshape(value.shape)).all()
+                        for each, value in module.named_parameters(remove_duplicate=False) if each in values]
+                self.assertGreater(len(same), 5)
+                self.assertTrue(all(same))
+
+    def test_training_goes_on_in_torch(self):
+        """A module that has a run's weights has the loss that the run has next."""
+        make, draw = MODELS['llama']
+        module, batches = make(), self.batches(draw, STEPS + 1)
+        exported = windlass.export(module, batches[0], self.folder / 'model.onnx')
+        run = windlass.train(exported, batches, self.folder / 'run', steps=STEPS)
+        longer = windlass.train(exported, batches, self.folder / 'longer', steps=STEPS + 1)
+        with torch.no_grad():
+            loss = float(windlass.to_torch(module, run)(**batches[STEPS]).loss)
+        self.assertLess(abs(loss - longer.losses[STEPS]) / loss, 1e-6)
+
+    def test_what_the_exporter_loses_is_refused(self):
+        """By the code of what it lost, and the module is as it was."""
+        for dropout, smoothing, code in ((0.1, 0.0, 'WL0110'), (0.0, 0.1, 'WL0110'), (0.0, 0.0, None)):
+            with self.subTest(dropout=dropout, smoothing=smoothing):
+                module = Attention(dropout, smoothing).eval()
+                inputs = {'x': torch.randn(2, 4, 8), 'labels': torch.randint(8, (8,))}
+                try:
+                    windlass.export(module, inputs, self.folder / 'model.onnx')
+                    found = None
+                except windlass.WindlassError as error:
+                    found = error.diagnostic
+                self.assertEqual(found, code)
+                self.assertFalse(any(each.training for each in module.modules()))
+
+    def test_misuse(self):
+        module, inputs = Attention(0.0, 0.0), {'x': torch.randn(2, 4, 8), 'labels': torch.randint(8, (8,))}
+        with self.assertRaisesRegex(ValueError, "forward has no input 'y': name inputs as forward does"):
+            windlass.export(module, {'y': inputs['x']}, self.folder / 'model.onnx')
+        module.scores = True
+        with self.assertRaises(windlass.WindlassError) as caught:
+            windlass.export(module, inputs, self.folder / 'model.onnx')
+        self.assertIn('loss', str(caught.exception))
+
+    def test_dropout_is_not_compared(self):
+        module = nn.Sequential(nn.Linear(4, 4), nn.Dropout(0.5))
+        run = windlass.Run(self.folder)
+        (self.folder / 'run.json').write_text('{"settings": {"precision": "f32", "average": "micro-batches"}}')
+        with self.assertRaisesRegex(ValueError, 'the module has dropout'):
+            windlass.compare(run, module, None)
+
+    def test_the_example_of_the_page(self):
+        page = (common.ROOT / 'docs' / 'python.md').read_text()
+        code = re.search(r'^```python\n(.*?)^```', page, re.M | re.S)[1]
+        done = common.run([sys.executable, '-c', code], cwd=self.folder, env={'PYTHONPATH': str(common.ROOT / 'python')})
+        self.assertEqual(done.code, 0, done.err)
+        self.assertIn('losses differ by ', done.out)
+        print(done.out.splitlines()[-1])
+
+    def test_the_package_installs(self):
+        target, source = self.folder / 'installed', self.folder / 'python'
+        shutil.copytree(common.ROOT / 'python', source)  # pip builds in the folder of the source
+        done = common.run([sys.executable, '-m', 'pip', 'install', '-q', '--no-deps', '--target', target, source])
+        self.assertEqual(done.code, 0, done.err)
+        done = common.run([sys.executable, '-c', 'import windlass; print(windlass.__file__, windlass.export)'], env={'PYTHONPATH': str(target)})
+        self.assertEqual(done.code, 0, done.err)
+        self.assertIn(str(target), done.out)
+        self.assertTrue((target / 'windlass' / 'py.typed').exists())
+
+
+if __name__ == '__main__':
+    common.main()
