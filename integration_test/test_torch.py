@@ -58,6 +58,12 @@ def frozen_gpt():
     return module
 
 
+def make_t5():
+    """Whose attention the exporter cannot write whole."""
+    return transformers.T5ForConditionalGeneration(transformers.T5Config(vocab_size=VOCABULARY, d_model=32, d_kv=8, d_ff=48, num_layers=2,
+                                                                         num_heads=4, dropout_rate=0))
+
+
 def ids(*names, high):
     return lambda generator: {name: torch.randint(2, high, (BATCH, TOKENS if high == VOCABULARY else 8), generator=generator) for name in names}
 
@@ -78,6 +84,9 @@ MODELS = {
     'bert': (lambda: transformers.BertForMaskedLM(transformers.BertConfig(
         **SMALL, hidden_dropout_prob=0, attention_probs_dropout_prob=0, intermediate_size=64, max_position_embeddings=TOKENS)),
         ids('input_ids', 'labels', high=VOCABULARY)),
+    't5': (make_t5, ids('input_ids', 'decoder_input_ids', 'labels', high=VOCABULARY)),
+    # A rotation of all dims of a head leaves an empty rest of them.
+    'phi3': (lambda: transformers.Phi3ForCausalLM(transformers.Phi3Config(**GATED, pad_token_id=0)), ids('input_ids', 'labels', high=VOCABULARY)),
 }
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import onnx
 import torch
 
+from .command import WindlassError
 from .training import check
 
 
@@ -31,14 +32,27 @@ def export(module: torch.nn.Module, inputs: Mapping[str, Any], path: str | pathl
 
     The module is exported in training mode (all of it, unless a part of it is in that mode already) and without optimization, so that
     its parameters stay what they are. Batch norms that train keep their running statistics, layers of experts of transformers get the
-    form that becomes one operator, caches of keys and values are left out, and parameters that need no gradient are frozen. The module
-    is left as it was. Then `windlass check` compares the file with what the exporter recorded; WindlassError names what it lost.
+    form that becomes one operator, caches of keys and values are left out, and parameters that need no gradient are frozen. Attention of
+    transformers that the exporter cannot write whole, or whose dropout it would lose, is written out ('eager'). The module is left as it
+    was. `windlass check` compares the file with what the exporter recorded; WindlassError names what it lost.
     """
     path = pathlib.Path(path)
     unknown = set(inputs) - set(inspect.signature(module.forward).parameters)
     if unknown:
         raise ValueError(f"forward has no input {', '.join(sorted(map(repr, unknown)))}: name inputs as forward does")
-    with _in_training(module), _with_settings(module, use_cache=False, _experts_implementation='batched_mm'), _in_silence():
+    settings = {'use_cache': False, '_experts_implementation': 'batched_mm'}
+    try:
+        return _export(module, inputs, path, settings)
+    except (torch.onnx.OnnxExporterError, WindlassError) as error:
+        # The exporter fails on fused attention of some forms, and leaves its dropout out.
+        attentions = {getattr(each.config, '_attn_implementation', None) for each in module.modules() if hasattr(each, 'config')}
+        if 'sdpa' not in attentions or (isinstance(error, WindlassError) and error.diagnostic != 'WL0110'):
+            raise
+        return _export(module, inputs, path, {**settings, '_attn_implementation': 'eager'})
+
+
+def _export(module: torch.nn.Module, inputs: Mapping[str, Any], path: pathlib.Path, settings: dict[str, Any]) -> Export:
+    with _in_training(module), _with_settings(module, settings), _in_silence():
         torch.onnx.export(module, (), str(path), kwargs=dict(inputs), dynamo=True, optimize=False, input_names=list(inputs), verbose=False)
         trained = {name for name, each in module.named_modules() if isinstance(each, torch.nn.modules.batchnorm._BatchNorm) and each.training}
     model = onnx.load(path, load_external_data=False)
@@ -64,7 +78,7 @@ def _in_training(module: torch.nn.Module) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _with_settings(module: torch.nn.Module, **values: Any) -> Iterator[None]:
+def _with_settings(module: torch.nn.Module, values: dict[str, Any]) -> Iterator[None]:
     """Sets those of `values` that a configuration of transformers has, while the module is exported."""
     configurations = {id(each.config): each.config for each in module.modules() if hasattr(each, 'config')}
     before = [(each, name, getattr(each, name)) for each in configurations.values() for name in values if hasattr(each, name)]

@@ -355,8 +355,9 @@ Entry PartialEvaluator::slice(const Entry &input, llvm::ArrayRef<int64_t> starts
         start = 0;
     return slice(result, newStarts, sizes, ones);
   }
+  // A tensor without elements is known; what is done with it is mostly to join others.
   if (llvm::is_contained(sizes, 0))
-    return poison("gives a tensor without elements");
+    return Entry::of(makeKnown(RankedTensorType::get(sizes, input.getElementType()), [](KnownStorage &) {}));
   Value x = materialize(input);
   if (!x)
     return {};
