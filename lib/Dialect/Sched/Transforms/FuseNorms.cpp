@@ -38,6 +38,9 @@ public:
   }
 
 private:
+  /// The most terms that a norm of a sum adds up.
+  static constexpr size_t kMostTerms = 3;
+
   /// Returns the operands of a map whose function only adds its two or three arguments up, in the order of addition;
   /// empty for other maps.
   SmallVector<Value> getTerms(LaunchMapOp map) const {
@@ -49,7 +52,7 @@ private:
     Value result = body.getTerminator()->getOperand(0);
     SmallVector<Value> terms;
     size_t ops = 0;
-    for (Value left = result; terms.size() < 3;) {
+    for (Value left = result;;) {
       Operation *add = left.getDefiningOp();
       if (!add || !isa<train::AddOp, train::AccumulateOp>(add) || add->getNumOperands() != 2)
         break;
@@ -68,7 +71,7 @@ private:
         break;
       }
     }
-    bool isAll = terms.size() >= 2 && terms.size() == ops + 1 &&
+    bool isAll = terms.size() >= 2 && terms.size() <= kMostTerms && terms.size() == ops + 1 &&
                  ops == static_cast<size_t>(std::distance(body.begin(), body.end())) - 1;
     auto element = typeOf(map.getOuts()[0]).getElementType();
     if (!isAll || !isa<FloatType>(element) ||

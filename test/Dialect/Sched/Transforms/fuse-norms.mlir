@@ -337,3 +337,33 @@ sched.program @program on <[<"data", 2>]> {
   }
 }
 }
+
+// -----
+
+// A sum of four terms stays.
+module {
+sched.program @program on <[]> {
+  sched.arena @device_arena device bytes 4096
+  sched.stream @compute compute
+  // CHECK-LABEL: func.func @four_terms
+  // CHECK: launch_map @four
+  // CHECK-NEXT: sched.launch rms_norm
+  func.func @four_terms() {
+    %a = sched.buffer @device_arena[0] : memref<4x8xf32>
+    %b = sched.buffer @device_arena[128] : memref<4x8xf32>
+    %c = sched.buffer @device_arena[256] : memref<4x8xf32>
+    %s = sched.buffer @device_arena[384] : memref<8xf32>
+    %y = sched.buffer @device_arena[512] : memref<4x8xf32>
+    %d = sched.buffer @device_arena[640] : memref<4xf32>
+    sched.launch_map @four on @compute ins(%a, %b, %c, %y) outs(%a) : (memref<4x8xf32>, memref<4x8xf32>, memref<4x8xf32>, memref<4x8xf32>) -> memref<4x8xf32>
+    sched.launch rms_norm on @compute ins(%a, %s) outs(%b, %d) {epsilon = 1.0e-5 : f64} : (memref<4x8xf32>, memref<8xf32>) -> (memref<4x8xf32>, memref<4xf32>)
+    return
+  }
+  func.func private @four(%x: f32, %y: f32, %z: f32, %w: f32) -> f32 attributes {sched.scalar_function} {
+    %0 = train.add %x, %y : f32
+    %1 = train.add %0, %z : f32
+    %2 = train.add %1, %w : f32
+    return %2 : f32
+  }
+}
+}
