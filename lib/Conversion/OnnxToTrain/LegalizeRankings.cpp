@@ -22,6 +22,20 @@ static bool canCountPlaces(const Entry &x, int64_t axis) {
   return x.getElementType().isF32() && x.getShape()[axis] < (int64_t(1) << 24) && x.type.getNumElements() > 0;
 }
 
+/// Returns integers that f32 holds, since they were booleans or f32 before, such as places in another ranking, as f32,
+/// and everything else as it is.
+static Entry widenIntegers(PartialEvaluator &eval, const Entry &x) {
+  if (!x.value || !isa<IntegerType>(x.getElementType()))
+    return x;
+  Operation *producer = x.value.getDefiningOp();
+  while (isa_and_nonnull<train::ReshapeOp, train::TransposeOp, train::SliceOp>(producer))
+    producer = producer->getOperand(0).getDefiningOp();
+  auto cast = dyn_cast_or_null<train::CastOp>(producer);
+  Type before = cast ? getElementTypeOrSelf(cast.getInput()) : Type();
+  bool isHeld = before && (before.isInteger(1) || before.isF32());
+  return isHeld ? eval.cast(x, Float32Type::get(before.getContext())) : x;
+}
+
 Entry Legalizer::countUp(int64_t count, Type elementType) {
   return Entry::of(makeKnown(RankedTensorType::get({count}, elementType), [&](KnownStorage &out) {
     std::iota(out.reals.begin(), out.reals.end(), 0.0);
@@ -47,7 +61,7 @@ Entry Legalizer::placeOfGreatest(const Entry &rows, bool isLast) {
 LogicalResult Legalizer::legalizeArgExtreme(NodeContext &node) {
   if (failed(expectTensors(node, 1)))
     return failure();
-  const Entry &x = node.inputs[0];
+  const Entry x = widenIntegers(eval, node.inputs[0]);
   FailureOr<int64_t> axis = normalizeAxis(node, node.getInt("axis", 0), x.getRank());
   if (failed(axis))
     return failure();
@@ -115,7 +129,8 @@ LogicalResult Legalizer::legalizeTopK(NodeContext &node) {
   FailureOr<Shape> list = readIntegers(node, 1, "a count");
   if (failed(list))
     return failure();
-  const Entry &x = node.inputs[0];
+  const Entry x = widenIntegers(eval, node.inputs[0]);
+  Type element = node.inputs[0].getElementType();
   FailureOr<int64_t> axis = normalizeAxis(node, node.getInt("axis", -1), x.getRank());
   if (failed(axis))
     return failure();
@@ -127,7 +142,7 @@ LogicalResult Legalizer::legalizeTopK(NodeContext &node) {
   bool isInReach = canCountPlaces(x, *axis);
   if (!isInReach || count < 1 || count > kMostRounds) {
     for (size_t i = 0; i < node.outputs.size(); ++i)
-      if (failed(setShapeOnly(node, i, shape, i == 0 ? x.getElementType() : builder.getI64Type(),
+      if (failed(setShapeOnly(node, i, shape, i == 0 ? element : builder.getI64Type(),
                               isInReach ? "takes no element, or more than 64" : "is not over f32, or over too many")))
         return failure();
     return success();
@@ -143,5 +158,5 @@ LogicalResult Legalizer::legalizeTopK(NodeContext &node) {
       return success();
     return give(node, index, isLast || !result.isTensor() ? result : eval.transpose(result, order));
   };
-  return failed(giveBack(0, values)) ? failure() : giveBack(1, indices);
+  return failed(giveBack(0, eval.cast(values, element))) ? failure() : giveBack(1, indices);
 }

@@ -88,3 +88,32 @@ onnx.graph "g" inputs ["x"] outputs ["loss"] {
   %3 = onnx.node "ReduceSum" since 13 (%2) with {keepdims = 0 : i64} : (!onnx.value) -> !onnx.value
   onnx.return %3 : !onnx.value
 }
+
+// -----
+
+// The first of the ids that are sought: integers that were booleans are ranked as f32, as places in another ranking are.
+// CHECK-LABEL: func.func @loss
+// CHECK: %[[IS:.*]] = train.compare equal %{{.*}} : tensor<4x8xi64>
+// CHECK: %[[RANKS:.*]] = train.cast %{{.*}} : tensor<4x8xi32> -> tensor<4x8xf32>
+// CHECK: train.reduce max %[[RANKS]] dims [1]
+// CHECK: %[[PLACES:.*]] = train.cast %{{.*}} : tensor<4x2xf32> -> tensor<4x2xi64>
+// CHECK: %[[AGAIN:.*]] = train.cast %[[PLACES]] : tensor<4x2xi64> -> tensor<4x2xf32>
+// CHECK: train.reduce max %[[AGAIN]] dims [1]
+onnx.graph "g" inputs ["x", "ids"] outputs ["loss"] {
+^bb0(%x: tensor<4xf32>, %ids: tensor<4x8xi64>):
+  %t = onnx.initializer "t" from <"", 0, 32> kind "parameter" : tensor<8xf32>
+  %end = onnx.initializer "end" value dense<3> : tensor<i64> : tensor<i64>
+  %0 = onnx.node "Equal" since 13 (%ids, %end) : (tensor<4x8xi64>, tensor<i64>) -> !onnx.value
+  %1 = onnx.node "Cast" since 13 (%0) with {to = 6 : i64} : (!onnx.value) -> !onnx.value
+  %2 = onnx.node "ArgMax" since 13 (%1) with {axis = -1 : i64, keepdims = 0 : i64} : (!onnx.value) -> !onnx.value
+  %two = onnx.initializer "two" value dense<2> : tensor<1xi64> : tensor<1xi64>
+  %scores = onnx.initializer "scores" from <"", 32, 128> kind "parameter" : tensor<4x8xf32>
+  %value:2 = onnx.node "TopK" since 11 (%scores, %two) : (tensor<4x8xf32>, tensor<1xi64>) -> (!onnx.value, !onnx.value)
+  %order:2 = onnx.node "TopK" since 11 (%value#1, %two) : (!onnx.value, tensor<1xi64>) -> (!onnx.value, !onnx.value)
+  %first = onnx.node "ArgMax" since 13 (%order#1) with {axis = -1 : i64, keepdims = 0 : i64} : (!onnx.value) -> !onnx.value
+  %both = onnx.node "Add" since 14 (%2, %first) : (!onnx.value, !onnx.value) -> !onnx.value
+  %3 = onnx.node "Gather" since 13 (%t, %both) : (tensor<8xf32>, !onnx.value) -> !onnx.value
+  %4 = onnx.node "Mul" since 14 (%x, %3) : (tensor<4xf32>, !onnx.value) -> !onnx.value
+  %5 = onnx.node "ReduceSum" since 13 (%4) with {keepdims = 0 : i64} : (!onnx.value) -> !onnx.value
+  onnx.return %5 : !onnx.value
+}
