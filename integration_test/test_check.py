@@ -2,6 +2,8 @@
 
 import json
 
+import onnx
+
 import common
 from windlass_models import attention
 
@@ -52,7 +54,7 @@ class CheckTest(common.Case):
         """Every attention, norm and activation is recognised, and `check` says so. Activations of experts are theirs."""
         found = json.loads(self.succeed('check', path, '--json').out)['layers']
         experts = count if name in WITH_EXPERTS else 0
-        self.assertEqual(found, {'attentions': count, 'expert_layers': experts, 'norms': 2 * count + norms, 'activations': count + activations - experts})
+        self.assertEqual(found, {'attentions': count, 'missed_attentions': [], 'expert_layers': experts, 'norms': 2 * count + norms, 'activations': count + activations - experts})
 
     def test_layers_of_graphs(self):
         for name, (count, norms, activations) in LAYERS.items():
@@ -78,6 +80,21 @@ class CheckTest(common.Case):
                     parameters = json.loads(self.succeed('check', path, '--json').out)['parameters']
                     plain = json.loads(self.succeed('check', self.folder / 'small.onnx', '--json').out)['parameters']
                     self.assertEqual([each['name'] for each in parameters if each['trains']], [each['name'] for each in plain if each['trains']])
+
+    def test_missed_attentions(self):
+        """A softmax between two products that is no attention is named, with what does not match."""
+        path = self.small('gpt', attention='eager', layers=2)
+        model = onnx.load(path)
+        for index, node in reversed(list(enumerate(model.graph.node))):
+            if node.op_type == 'Softmax':
+                model.graph.node.insert(index, onnx.helper.make_node('Tanh', [node.input[0]], [f'capped_{index}']))
+                node.input[0] = f'capped_{index}'
+        onnx.save(model, path)
+        found = json.loads(self.succeed('check', path, '--json').out)['layers']
+        self.assertEqual(found['attentions'], 0)
+        self.assertEqual([each['reason'] for each in found['missed_attentions']], ["its scores pass 'tanh' on the way from the first product"] * 2)
+        self.assertRegex(self.succeed('check', path).out,
+                         r"attentions: 0\n  no attention: 2 softmaxes between products, the first '.*softmax\.0': its scores pass 'tanh' on")
 
     def test_layers_in_text(self):
         out = self.succeed('check', self.small('llama')).out

@@ -1,5 +1,9 @@
 """Modules of PyTorch and transformers, freshly initialised, from `windlass.export` to `windlass.compare`. Needs torch, transformers and
-onnxscript: see test_recipe.py."""
+onnxscript: see test_recipe.py.
+
+    test_torch.py              a few models closely, and what export and compare refuse
+    test_torch.py families     all families of torch_models.py
+"""
 
 import re
 import shutil
@@ -12,28 +16,14 @@ from torch.nn import functional
 
 import common
 import make_exports
+from torch_models import FAMILIES, batch, ids
 
 sys.path.insert(0, str(common.ROOT / 'python'))
 import windlass  # noqa: E402
 
-VOCABULARY, TOKENS, BATCH, STEPS = 96, 16, 2, 3
-SMALL = dict(vocab_size=VOCABULARY, hidden_size=32, num_hidden_layers=2, num_attention_heads=4)
-GATED = dict(SMALL, num_key_value_heads=2, intermediate_size=48, max_position_embeddings=TOKENS)
-
-
-class Convolutions(nn.Module):
-    """A residual net with batch norms, of which one is frozen in evaluation mode."""
-
-    def __init__(self):
-        super().__init__()
-        self.stem, self.norm1 = nn.Conv2d(3, 8, 3, padding=1, bias=False), nn.BatchNorm2d(8)
-        self.conv, self.norm2 = nn.Conv2d(8, 8, 3, padding=1, bias=False), nn.BatchNorm2d(8)
-        self.head = nn.Linear(8, 5)
-
-    def forward(self, images, labels):
-        x = functional.relu(self.norm1(self.stem(images)))
-        x = functional.relu(x + self.norm2(self.conv(x)))
-        return functional.cross_entropy(self.head(x.mean((2, 3))), labels)
+STEPS = 3
+# The models of which everything is compared, on two ranks; of the others their losses and norms, on one.
+CLOSELY = ('convolutions', 'gpt2', 'llama', 'mixtral', 'bert', 't5')
 
 
 class Attention(nn.Module):
@@ -52,42 +42,13 @@ class Attention(nn.Module):
 
 
 def frozen_gpt():
-    """Of which the embedding of positions does not train."""
+    """Whose embedding of positions does not train."""
     module = make_exports.Gpt(tied=True)
     module.pos.weight.requires_grad_(False)
     return module
 
 
-def make_t5():
-    """Whose attention the exporter cannot write whole."""
-    return transformers.T5ForConditionalGeneration(transformers.T5Config(vocab_size=VOCABULARY, d_model=32, d_kv=8, d_ff=48, num_layers=2,
-                                                                         num_heads=4, dropout_rate=0))
-
-
-def ids(*names, high):
-    return lambda generator: {name: torch.randint(2, high, (BATCH, TOKENS if high == VOCABULARY else 8), generator=generator) for name in names}
-
-
-def images(generator):
-    return {'images': torch.randn(4, 3, 8, 8, generator=generator), 'labels': torch.randint(5, (4,), generator=generator)}
-
-
-MODELS = {
-    'gpt': (frozen_gpt, ids('tokens', 'labels', high=24)),
-    'convolutions': (Convolutions, images),
-    'gpt2': (lambda: transformers.GPT2LMHeadModel(transformers.GPT2Config(
-        vocab_size=VOCABULARY, n_positions=TOKENS, n_embd=32, n_layer=2, n_head=4, resid_pdrop=0, embd_pdrop=0, attn_pdrop=0)),
-        ids('input_ids', 'labels', high=VOCABULARY)),
-    'llama': (lambda: transformers.LlamaForCausalLM(transformers.LlamaConfig(**GATED)), ids('input_ids', 'labels', high=VOCABULARY)),
-    'mixtral': (lambda: transformers.MixtralForCausalLM(transformers.MixtralConfig(**GATED, num_local_experts=4, num_experts_per_tok=2)),
-                ids('input_ids', 'labels', high=VOCABULARY)),
-    'bert': (lambda: transformers.BertForMaskedLM(transformers.BertConfig(
-        **SMALL, hidden_dropout_prob=0, attention_probs_dropout_prob=0, intermediate_size=64, max_position_embeddings=TOKENS)),
-        ids('input_ids', 'labels', high=VOCABULARY)),
-    't5': (make_t5, ids('input_ids', 'decoder_input_ids', 'labels', high=VOCABULARY)),
-    # A rotation of all dims of a head leaves an empty rest of them.
-    'phi3': (lambda: transformers.Phi3ForCausalLM(transformers.Phi3Config(**GATED, pad_token_id=0)), ids('input_ids', 'labels', high=VOCABULARY)),
-}
+MODELS = {'frozen': (frozen_gpt, batch(tokens=ids(24, 2, 8), labels=ids(24, 2, 8))), **{name: FAMILIES[name] for name in CLOSELY}}
 
 
 class TorchTest(common.Case):
@@ -128,6 +89,19 @@ class TorchTest(common.Case):
                         for each, value in module.named_parameters(remove_duplicate=False) if each in values]
                 self.assertGreater(len(same), 5)
                 self.assertTrue(all(same))
+
+    def test_families(self):
+        for name in sorted(set(FAMILIES) - set(CLOSELY)):
+            with self.subTest(name):
+                make, draw = FAMILIES[name]
+                module, batches = make(), self.batches(draw, STEPS)
+                exported = windlass.export(module, batches[0], self.folder / f'{name}.onnx')
+                run = windlass.train(exported, batches, self.folder / name, steps=STEPS, eps=1e-3)
+                found = windlass.compare(run, module, exported)
+                print(f'{name}: {found}', flush=True)
+                self.assertLess(found.losses, 1e-6)
+                self.assertLess(found.gradient_norms, 2e-6)
+                self.assertLess(max(found.parameters.values()), 1e-3)
 
     def test_training_goes_on_in_torch(self):
         """A module that has a run's weights has the loss that the run has next."""
@@ -190,4 +164,8 @@ class TorchTest(common.Case):
 
 
 if __name__ == '__main__':
+    if sys.argv[1:] == ['families']:
+        sys.argv[1:] = ['TorchTest.test_families']
+    else:
+        del TorchTest.test_families
     common.main()

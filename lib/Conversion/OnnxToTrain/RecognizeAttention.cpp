@@ -2,7 +2,9 @@
 
 #include "Match.h"
 
+#include "windlass/Conversion/OnnxToTrain/MissedAttention.h"
 #include "windlass/Conversion/OnnxToTrain/OnnxToTrain.h"
+#include "windlass/Support/Words.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
@@ -159,65 +161,142 @@ struct Choice {
   bool isInverted = false;
 };
 
+/// The parts of an attention that ends in a product.
+struct Match {
+  train::MatmulOp scores;
+  double scale = 1;
+  Value mask;
+  Choice choice;
+  bool isCausal = false;
+  /// Why the product ends no attention, as the end of a sentence about its softmax; empty where it does.
+  std::string miss;
+};
+
+Match miss(const llvm::Twine &why) {
+  Match match;
+  match.miss = why.str();
+  return match;
+}
+
+constexpr int64_t kInOrder[] = {0, 1, 2, 3};
+
+std::string describeBatch(train::MatmulOp op) {
+  return countOf(static_cast<int64_t>(op.getLhsBatch().size()), "batch dim") + ", not batch and heads";
+}
+
+/// Returns the name of the operator that computes a value.
+std::string getProducer(Value value) {
+  Operation *op = value.getDefiningOp();
+  return op ? op->getName().stripDialect().str() : "input";
+}
+
+/// Matches q · k, scaled, with an added mask or a condition that chooses between scores and a very small number.
+Match matchScores(Value value) {
+  Match match;
+  auto matchProduct = [](Value candidate, double &factor) {
+    auto product = peelScale(candidate, factor).getDefiningOp<train::MatmulOp>();
+    return product && isBatchedByTwo(product) ? product : train::MatmulOp();
+  };
+  Value scores = value;
+  if (auto add = value.getDefiningOp<train::AddOp>()) {
+    for (auto [a, b] : {std::pair(add.getLhs(), add.getRhs()), std::pair(add.getRhs(), add.getLhs())}) {
+      match.scale = 1;
+      if ((match.scores = matchProduct(a, match.scale))) {
+        match.mask = b;
+        return match;
+      }
+    }
+    scores = add.getLhs();
+  } else if (auto select = value.getDefiningOp<train::SelectOp>()) {
+    for (bool isInverted : {false, true}) {
+      std::optional<double> low = getSplatValue(isInverted ? select.getLhs() : select.getRhs());
+      if (!low || *low > kMasked)
+        continue;
+      match.choice = {select.getCondition(), *low, isInverted};
+      scores = isInverted ? select.getRhs() : select.getLhs();
+      if ((match.scores = matchProduct(scores, match.scale)))
+        return match;
+    }
+  } else if ((match.scores = matchProduct(value, match.scale))) {
+    return match;
+  }
+  double scale = 1;
+  scores = peelScale(scores, scale);
+  if (auto product = scores.getDefiningOp<train::MatmulOp>())
+    return miss("its first product has " + describeBatch(product));
+  return miss("its scores pass '" + getProducer(scores) + "' on the way from the first product");
+}
+
+/// Finds the parts of the attention that ends in `op`, a product of weights and values.
+Match matchAttention(train::MatmulOp op) {
+  if (!isBatchedByTwo(op))
+    return miss("its second product has " + describeBatch(op));
+  if (!llvm::equal(getHeadOrder(op.getLhsBatch(), op.getLhsContract()[0], true), kInOrder))
+    return miss("its second product reads the weights with their dims in another order");
+  // Rows that are all masked give NaN, or zeros where they are guarded.
+  Value weights = op.getLhs();
+  bool isGuarded = false;
+  if (auto select = weights.getDefiningOp<train::SelectOp>()) {
+    auto isNan = select.getCondition().getDefiningOp<train::IsNanOp>();
+    if (isNan && isNan.getInput() == select.getRhs() && getSplatValue(select.getLhs()) == 0.0) {
+      weights = select.getRhs();
+      isGuarded = true;
+    }
+  }
+  auto softmax = weights.getDefiningOp<train::SoftmaxOp>();
+  if (!softmax)
+    return miss("its weights pass '" + getProducer(weights) + "' on the way to the second product");
+  Match match = matchScores(softmax.getInput());
+  if (!match.miss.empty())
+    return match;
+  int64_t tokens = shapeOf(match.scores.getResult())[2], keys = shapeOf(match.scores.getResult())[3];
+  const Choice &choice = match.choice;
+  if (choice.condition) {
+    match.isCausal =
+        isLowerTriangle(stripToPlane(choice.condition), keys - tokens, choice.isInverted) && keys >= tokens;
+    // The number that is chosen instead of a score leaves nothing of the key, as if it were added.
+    if (!match.isCausal && (choice.masked > kAbsorbing || (!isGuarded && !std::isfinite(choice.masked))))
+      return miss("the number for masked scores is not between -1e30 and the least finite one");
+  } else if (match.mask) {
+    auto select = stripToPlane(match.mask).getDefiningOp<train::SelectOp>();
+    std::optional<double> kept = select ? getSplatValue(select.getLhs()) : std::nullopt;
+    std::optional<double> low = select ? getSplatValue(select.getRhs()) : std::nullopt;
+    match.isCausal = kept && low && *kept == 0 && *low <= kMasked && keys >= tokens &&
+                     isLowerTriangle(select.getCondition(), keys - tokens);
+    // The op gives zeros for a row without keys; without the guard the graph gives NaN. It gives its mask no gradient.
+    if (!match.isCausal && dependsOnTrainable(match.mask))
+      return miss("a gradient flows into what is added to its scores");
+    if (!match.isCausal && !isGuarded && !isFinite(match.mask))
+      return miss("what is added to its scores may be infinite");
+    if (match.isCausal)
+      match.mask = {};
+  }
+  return match;
+}
+
 struct RecognizeAttention : OpRewritePattern<train::MatmulOp> {
   using OpRewritePattern::OpRewritePattern;
 
   LogicalResult matchAndRewrite(train::MatmulOp op, PatternRewriter &rewriter) const override {
-    if (!isBatchedByTwo(op) || getHeadOrder(op.getLhsBatch(), op.getLhsContract()[0], true) != inOrder())
+    Match match = matchAttention(op);
+    if (!match.miss.empty())
       return failure();
-    // Rows that are all masked give NaN, or zeros where they are guarded.
-    Value weights = op.getLhs();
-    bool isGuarded = false;
-    if (auto select = weights.getDefiningOp<train::SelectOp>()) {
-      auto isNan = select.getCondition().getDefiningOp<train::IsNanOp>();
-      if (!isNan || isNan.getInput() != select.getRhs() || getSplatValue(select.getLhs()) != 0.0)
-        return failure();
-      weights = select.getRhs();
-      isGuarded = true;
-    }
-    auto softmax = weights.getDefiningOp<train::SoftmaxOp>();
-    if (!softmax)
-      return failure();
-
-    double scale = 1;
-    Value mask;
-    Choice choice;
-    train::MatmulOp scores = matchScores(softmax.getInput(), scale, mask, choice);
-    if (!scores)
-      return failure();
+    train::MatmulOp scores = match.scores;
+    const Choice &choice = match.choice;
+    Value mask = match.mask;
     // Operands may be read in any order of their dims: transposes fold into matmuls.
     llvm::SmallVector<int64_t> queryOrder = getHeadOrder(scores.getLhsBatch(), scores.getLhsContract()[0], true);
     llvm::SmallVector<int64_t> keyOrder = getHeadOrder(scores.getRhsBatch(), scores.getRhsContract()[0], true);
     llvm::SmallVector<int64_t> valueOrder = getHeadOrder(op.getRhsBatch(), op.getRhsContract()[0], false);
-    Value query = peel(scores.getLhs(), scale, queryOrder), key = peel(scores.getRhs(), scale, keyOrder);
+    Value query = peel(scores.getLhs(), match.scale, queryOrder), key = peel(scores.getRhs(), match.scale, keyOrder);
     Value value = op.getRhs();
-    int64_t tokens = shapeOf(scores.getResult())[2], keys = shapeOf(scores.getResult())[3];
-    bool isCausal = false;
-    if (choice.condition) {
-      isCausal = isLowerTriangle(stripToPlane(choice.condition), keys - tokens, choice.isInverted) && keys >= tokens;
-      // The number that is chosen instead of a score leaves nothing of the key, as if it were added.
-      if (!isCausal && (choice.masked > kAbsorbing || (!isGuarded && !std::isfinite(choice.masked))))
-        return failure();
-    } else if (mask) {
-      auto select = stripToPlane(mask).getDefiningOp<train::SelectOp>();
-      std::optional<double> kept = select ? getSplatValue(select.getLhs()) : std::nullopt;
-      std::optional<double> low = select ? getSplatValue(select.getRhs()) : std::nullopt;
-      isCausal = kept && low && *kept == 0 && *low <= kMasked && keys >= tokens &&
-                 isLowerTriangle(select.getCondition(), keys - tokens);
-      // The op gives zeros for a row without keys; without the guard the graph gives NaN. It gives its mask no
-      // gradient.
-      if (!isCausal && ((!isGuarded && !isFinite(mask)) || dependsOnTrainable(mask)))
-        return failure();
-      if (isCausal)
-        mask = {};
-    }
-    Value fewKeys = keyOrder == inOrder() ? stripGroups(key) : Value();
-    Value fewValues = valueOrder == inOrder() ? stripGroups(value) : Value();
+    Value fewKeys = llvm::equal(keyOrder, kInOrder) ? stripGroups(key) : Value();
+    Value fewValues = llvm::equal(valueOrder, kInOrder) ? stripGroups(value) : Value();
     if (fewKeys && fewValues && shapeOf(fewKeys)[1] == shapeOf(fewValues)[1]) {
       key = fewKeys;
       value = fewValues;
     }
-    if (choice.condition && !isCausal) {
+    if (choice.condition && !match.isCausal) {
       auto type = cast<RankedTensorType>(scores.getType());
       auto splat = [&](double number) {
         Attribute value = rewriter.getFloatAttr(type.getElementType(), number);
@@ -232,42 +311,9 @@ struct RecognizeAttention : OpRewritePattern<train::MatmulOp> {
     value = putInOrder(value, valueOrder, op.getLoc(), rewriter);
     auto rows = RankedTensorType::get(shapeOf(op.getResult()).drop_back(), op.getType().getElementType());
     auto attention = train::AttentionOp::create(rewriter, op.getLoc(), op.getType(), rows, query, key, value, mask,
-                                                llvm::APFloat(scale), isCausal);
+                                                llvm::APFloat(match.scale), match.isCausal);
     rewriter.replaceOp(op, attention.getResult());
     return success();
-  }
-
-private:
-  static llvm::SmallVector<int64_t> inOrder() { return {0, 1, 2, 3}; }
-
-  /// Matches q · k, scaled, with an added mask or a condition that chooses between scores and a very small number.
-  static train::MatmulOp matchScores(Value value, double &scale, Value &mask, Choice &choice) {
-    auto matchProduct = [](Value candidate, double &factor) {
-      auto product = peelScale(candidate, factor).getDefiningOp<train::MatmulOp>();
-      return product && isBatchedByTwo(product) ? product : train::MatmulOp();
-    };
-    if (auto add = value.getDefiningOp<train::AddOp>()) {
-      for (auto [a, b] : {std::pair(add.getLhs(), add.getRhs()), std::pair(add.getRhs(), add.getLhs())}) {
-        double factor = 1;
-        if (train::MatmulOp product = matchProduct(a, factor)) {
-          scale *= factor;
-          mask = b;
-          return product;
-        }
-      }
-      return {};
-    }
-    if (auto select = value.getDefiningOp<train::SelectOp>()) {
-      for (bool isInverted : {false, true}) {
-        std::optional<double> low = getSplatValue(isInverted ? select.getLhs() : select.getRhs());
-        if (!low || *low > kMasked)
-          continue;
-        choice = {select.getCondition(), *low, isInverted};
-        return matchProduct(isInverted ? select.getRhs() : select.getLhs(), scale);
-      }
-      return {};
-    }
-    return matchProduct(value, scale);
   }
 };
 
@@ -281,3 +327,34 @@ struct TrainRecognizeAttentionPass : windlass::impl::TrainRecognizeAttentionBase
 };
 
 } // namespace
+
+/// Looks from `value` through at most eight operators with one user each, and returns the product that this ends in.
+static train::MatmulOp findProductBehind(Value value) {
+  for (int step = 0; step < 8 && value.hasOneUse(); ++step) {
+    Operation *user = *value.user_begin();
+    if (auto product = dyn_cast<train::MatmulOp>(user))
+      return value == product.getLhs() ? product : train::MatmulOp();
+    if (user->getNumResults() != 1)
+      return {};
+    value = user->getResult(0);
+  }
+  return {};
+}
+
+/// Looks from `value` at what it is computed from, at most eight operators deep and without weights' paths, for a
+/// product of two values.
+static bool isFromProduct(Value value, int depth = 8) {
+  Operation *op = value.getDefiningOp();
+  if (!op || depth == 0)
+    return false;
+  if (auto product = dyn_cast<train::MatmulOp>(op))
+    return !product.getLhsBatch().empty();
+  return isa<train::AddOp, train::SubOp, train::MulOp, train::DivOp, train::SelectOp, train::TanhOp, train::CastOp,
+             train::ReshapeOp, train::ConcatOp, train::SliceOp, train::TransposeOp>(op) &&
+         llvm::any_of(op->getOperands(), [&](Value operand) { return isFromProduct(operand, depth - 1); });
+}
+
+std::string windlass::explainMissedAttention(train::SoftmaxOp op) {
+  train::MatmulOp product = findProductBehind(op.getResult());
+  return product && isFromProduct(op.getInput()) ? matchAttention(product).miss : "";
+}

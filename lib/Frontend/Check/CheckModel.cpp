@@ -2,6 +2,7 @@
 
 #include "windlass/Frontend/Check/CheckModel.h"
 
+#include "windlass/Conversion/OnnxToTrain/MissedAttention.h"
 #include "windlass/Dialect/Onnx/Transforms/Passes.h"
 #include "windlass/Dialect/Train/IR/TrainConventions.h"
 #include "windlass/Dialect/Train/IR/TrainFunctions.h"
@@ -14,6 +15,7 @@
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/MapVector.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/JSON.h"
 
@@ -135,6 +137,8 @@ struct Summary {
   std::vector<ParameterRow> parameters;
   std::vector<InputRow> inputs;
   std::map<std::string, int64_t> operators;
+  /// The softmaxes between products that are no attention, by id, each with the reason.
+  std::vector<std::pair<std::string, std::string>> missedAttentions;
   int64_t attentions = 0, expertLayers = 0, norms = 0, activations = 0;
   std::vector<std::pair<std::string, std::string>> ids;
   /// The ids of operators between a trained parameter and the loss that have no gradient.
@@ -240,6 +244,9 @@ Summary summarize(ModuleOp module) {
     std::string kind = op->getName().stripDialect().str();
     ++summary.operators[kind];
     summary.attentions += isa<train::AttentionOp>(op);
+    if (auto softmax = dyn_cast<train::SoftmaxOp>(op))
+      if (std::string why = explainMissedAttention(softmax); !why.empty())
+        summary.missedAttentions.emplace_back(id.str(), std::move(why));
     summary.expertLayers += isa<train::ExpertsOp>(op);
     summary.norms += isa<train::LayerNormOp, train::RmsNormOp>(op);
 #define WINDLASS_ACTIVATION(Class, ...) summary.activations += isa<train::Class##Op>(op);
@@ -267,6 +274,16 @@ void printUnsupported(const OnnxToTrainReport &report, llvm::raw_ostream &out) {
       out << ", " << op.reason;
     out << "\n";
   }
+}
+
+/// Prints each reason once, with the first softmax that it holds for.
+void printMissedAttentions(const Summary &summary, llvm::raw_ostream &out) {
+  llvm::MapVector<llvm::StringRef, std::pair<llvm::StringRef, int64_t>> reasons;
+  for (const auto &[id, why] : summary.missedAttentions)
+    ++reasons.insert({why, {id, 0}}).first->second.second;
+  for (const auto &[why, found] : reasons)
+    out << "  no attention: " << countOf(found.second, "softmax", "softmaxes") << " between products, the first "
+        << printable(found.first) << ": " << why << "\n";
 }
 
 void printText(const TrainModel &model, const Summary &summary, bool verbose, llvm::raw_ostream &out) {
@@ -302,8 +319,10 @@ void printText(const TrainModel &model, const Summary &summary, bool verbose, ll
     out << "\n";
   }
   out << "loss\n  " << printable(model.report.loss) << (summary.lossKind.empty() ? "" : ": ") << summary.lossKind
-      << "\nlayers\n  attentions: " << summary.attentions << "\n  layers of experts: " << summary.expertLayers
-      << "\n  norms: " << summary.norms << "\n  activations: " << summary.activations << "\noperators\n";
+      << "\nlayers\n  attentions: " << summary.attentions << "\n";
+  printMissedAttentions(summary, out);
+  out << "  layers of experts: " << summary.expertLayers << "\n  norms: " << summary.norms
+      << "\n  activations: " << summary.activations << "\noperators\n";
   for (const auto &[kind, count] : summary.operators)
     out << "  " << kind << ": " << count << "\n";
   if (!summary.missingGradients.empty()) {
@@ -385,6 +404,13 @@ void writeTensors(llvm::json::OStream &json, const Summary &summary) {
 void writeOperators(llvm::json::OStream &json, const Summary &summary, bool verbose) {
   json.attributeObject("layers", [&] {
     json.attribute("attentions", summary.attentions);
+    json.attributeArray("missed_attentions", [&] {
+      for (const std::pair<std::string, std::string> &missed : summary.missedAttentions)
+        json.object([&] {
+          json.attribute("id", toUtf8(missed.first));
+          json.attribute("reason", missed.second);
+        });
+    });
     json.attribute("expert_layers", summary.expertLayers);
     json.attribute("norms", summary.norms);
     json.attribute("activations", summary.activations);
