@@ -123,6 +123,10 @@ LogicalResult Legalizer::checkImageAndKernels(NodeContext &node) {
 }
 
 LogicalResult Legalizer::checkBias(NodeContext &node, int64_t channels) {
+  // PyTorch's exporter gives a convolution without a bias one of zeros, in three dimensions of a shape that is wrong.
+  if (node.has(2) && node.inputs[2].known && node.inputs[2].isFloat() &&
+      llvm::all_of(node.inputs[2].known->storage->reals, [](double value) { return value == 0; }))
+    node.inputs[2] = Entry::absent();
   if (node.has(2) &&
       (!node.inputs[2].isTensor() || node.inputs[2].getRank() != 1 || node.inputs[2].getShape()[0] != channels ||
        node.inputs[2].getElementType() != node.inputs[0].getElementType()))

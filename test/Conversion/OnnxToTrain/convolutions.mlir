@@ -327,3 +327,20 @@ onnx.graph "g" inputs ["x"] outputs ["loss"] {
   %1 = onnx.node "ReduceSum" since 13 (%0) with {keepdims = 0 : i64} : (!onnx.value) -> !onnx.value
   onnx.return %1 : !onnx.value
 }
+
+// -----
+
+// A bias of zeros that nothing trains is none, even in the shape that PyTorch's exporter gives it in three dimensions.
+// CHECK: train.parameter weight @w0 "w" : tensor<1x2x2x2x2xf32>
+// CHECK: %[[LAST:.*]] = train.convolution
+// CHECK-NEXT: train.reduce {{ *}}sum %[[LAST]]
+onnx.graph "g" inputs ["x"] outputs ["loss"] {
+^bb0(%x: tensor<1x2x3x3x3xf32>):
+  %w = onnx.initializer "w" from <"", 0, 64> kind "parameter" : tensor<1x2x2x2x2xf32>
+  %shape = onnx.initializer "shape" value dense<[1, 2]> : tensor<2xi64> : tensor<2xi64>
+  %zero = onnx.initializer "zero" value dense<0.0> : tensor<f32> : tensor<f32>
+  %none = onnx.node "Expand" since 13 (%zero, %shape) : (tensor<f32>, tensor<2xi64>) -> !onnx.value
+  %0 = onnx.node "Conv" since 11 (%x, %w, %none) : (tensor<1x2x3x3x3xf32>, tensor<1x2x2x2x2xf32>, !onnx.value) -> !onnx.value
+  %1 = onnx.node "ReduceSum" since 13 (%0) with {keepdims = 0 : i64} : (!onnx.value) -> !onnx.value
+  onnx.return %1 : !onnx.value
+}
