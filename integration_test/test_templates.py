@@ -174,11 +174,13 @@ class NewPassTest(TemplateCase):
 
 
 class NewOpTest(TemplateCase):
-    def test_softsign(self):
-        gradient = 'dy / ((T(1) + std::fabs(x)) * (T(1) + std::fabs(x)))'
-        changed = self.write('new-op', 'soft_sign', '--onnx', 'Softsign', '--formula', 'x / (1 + |x|)', '--value', 'x / (T(1) + std::fabs(x))', '--gradient', gradient)
+    def test_new_functions(self):
+        """Two functions: one with a gradient, which is checked, and one that is an ONNX operator, which is imported."""
+        changed = self.write('new-op', 'log_cosh', '--formula', 'log(cosh(x))', '--value', 'std::log(std::cosh(x))', '--gradient', 'dy * std::tanh(x)')
+        self.assertEqual(len(changed), 4, changed)
+        changed = self.write('new-op', 'round_even', '--onnx', 'Round', '--formula', 'the nearest integer', '--value', 'std::nearbyint(x)', '--gradient', 'T(0) * (x + dy)')
         self.assertEqual(len(changed), 6, changed)
-        self.assertNotIn('Softsign', (self.clone / 'lib/Conversion/OnnxToTrain/ShapeOnly.cpp').read_text())
+        self.assertNotIn('Round', (self.clone / 'lib/Conversion/OnnxToTrain/ShapeOnly.cpp').read_text())
         for output, flag in (('TrainOps.h.inc', '-gen-op-decls'), ('TrainOps.cpp.inc', '-gen-op-defs')):
             self.tablegen('Dialect/Train/IR/TrainOps.td', f'Dialect/Train/IR/{output}', flag)
         operator = ('lib/Dialect/Train/IR/Elementwise.cpp', 'lib/Dialect/Train/IR/TrainDialect.cpp', 'lib/Interpreter/ElementwiseKernels.cpp')
@@ -189,22 +191,23 @@ class NewOpTest(TemplateCase):
         tool = self.link('bin/windlass-opt', {**objects, **imports, 'OpTable.cpp.o': self.compile('tools/windlass-opt/OpTable.cpp')})
         # Fails where a cell of the operator is empty.
         table = self.run_well(tool, '--show-op-table')
-        row = next(line for line in table.splitlines() if line.startswith('| train.soft_sign '))
-        for cell in ('inferred', 'yes', 'd0 d1', 'scalar::soft_sign'):
-            self.assertIn(cell, row)
-        self.assertIn('{1}', next(line for line in table.splitlines() if line.startswith('| train.soft_sign_grad ')))
+        for name in ('log_cosh', 'round_even'):
+            row = next(line for line in table.splitlines() if line.startswith(f'| train.{name} '))
+            for cell in ('inferred', 'yes', 'd0 d1', f'scalar::{name}'):
+                self.assertIn(cell, row)
+        self.assertIn('{1}', next(line for line in table.splitlines() if line.startswith('| train.round_even_grad ')))
 
         test = self.link('bin/WindlassAutodiffTests', {**objects, 'FiniteDifferencesTest.cpp.o': self.compile('unittests/Autodiff/FiniteDifferencesTest.cpp')})
-        self.assertRegex(self.run_well(test), r'(?s)OK \] Operators/FiniteDifferences.*soft_?sign.*PASSED')
+        self.assertRegex(self.run_well(test, '--gtest_filter=*log_cosh*'), r'(?s)OK \] Operators/FiniteDifferences.*log_cosh.*PASSED  \] 1 test')
         scalars = self.compile('runtime/conformance/scalars.cpp')
         program = self.folder / 'scalars'
         self.run_well('clang++-22', scalars, '-o', program, '-lgtest_main', '-lgtest', '-lpthread')
-        self.assertIn('[       OK ] Scalar.GradientOfSoftSign', self.run_well(program))
+        self.assertIn('[       OK ] Scalar.GradientOfLogCosh', self.run_well(program))
 
         # The test that it writes: an ONNX graph with the operator against onnx's own evaluator.
         for built in (tool, self.link('bin/windlass-run', objects)):
             built.rename(self.folder / 'bin' / built.name)
-        self.run_well(sys.executable, '-B', self.clone / 'integration_test/test_operators.py', 'OperatorTest.test_soft_sign', env={**os.environ, 'WINDLASS_BUILD': str(self.folder)})
+        self.run_well(sys.executable, '-B', self.clone / 'integration_test/test_operators.py', 'OperatorTest.test_round_even', env={**os.environ, 'WINDLASS_BUILD': str(self.folder)})
 
     def test_wrong_names(self):
         for name in ('relu', 'Relu', 'x-y', '2x', 'a;b'):
@@ -213,8 +216,10 @@ class NewOpTest(TemplateCase):
             self.assertTrue(done.err.startswith('new-op: '), done.err)
 
     def test_operator_that_is_imported(self):
-        done = common.run([sys.executable, '-B', self.clone / 'scripts/new-op', 'other', '--onnx', 'Tanh', '--formula', 'x', '--value', 'x', '--gradient', 'dy'])
-        self.assertEqual((done.code, done.err), (1, 'new-op: include/windlass/Dialect/Train/IR/RealFunctions.def has a row of the ONNX operator Tanh\n'))
+        for operator, place in (('Tanh', 'include/windlass/Dialect/Train/IR/RealFunctions.def has a row of'), ('Softsign', 'lib/Conversion/OnnxToTrain/LegalizeActivations.cpp imports'),
+                                ('Cast', 'lib/Conversion/OnnxToTrain/LegalizeElementwise.cpp imports')):
+            done = common.run([sys.executable, '-B', self.clone / 'scripts/new-op', 'other', '--onnx', operator, '--formula', 'x', '--value', 'x', '--gradient', 'dy'])
+            self.assertEqual((done.code, done.err), (1, f'new-op: {place} the ONNX operator {operator}\n'))
 
 
 common.main()

@@ -16,7 +16,7 @@ from torch.nn import functional
 
 import common
 import make_exports
-from torch_models import FAMILIES, batch, ids
+from torch_models import FAMILIES, batch, ids, values
 
 sys.path.insert(0, str(common.ROOT / 'python'))
 import windlass  # noqa: E402
@@ -39,6 +39,22 @@ class Attention(nn.Module):
         y = functional.scaled_dot_product_attention(q, k, v, dropout_p=self.dropout)
         scores = self.head(y).flatten(0, 2)
         return scores if self.scores else functional.cross_entropy(scores, labels, label_smoothing=self.smoothing)
+
+
+class Paths(nn.Module):
+    """A residual path that is dropped for half of the samples, as transformers or as torchvision draws that."""
+
+    def __init__(self, form):
+        super().__init__()
+        self.form, self.path = form, nn.Linear(8, 8)
+
+    def forward(self, x, y):
+        path = self.path(x)
+        if self.training and self.form == 'uniform':
+            path = path.div(0.5) * (0.5 + torch.rand((x.shape[0], 1))).floor()
+        elif self.training:
+            path = path * torch.empty((x.shape[0], 1)).bernoulli_(0.5).div_(0.5)
+        return functional.mse_loss(x + path, y)
 
 
 def frozen_gpt():
@@ -84,9 +100,9 @@ class TorchTest(common.Case):
                 self.assertLess(max(found.gradients.values()), 5e-6)
                 self.assertLess(max(found.parameters.values()), 2e-5)
                 windlass.to_torch(module, run)
-                values = run.parameters()
-                same = [(value.detach().numpy() == values[each].reshape(value.shape)).all()
-                        for each, value in module.named_parameters(remove_duplicate=False) if each in values]
+                held = run.parameters()
+                same = [(value.detach().numpy() == held[each].reshape(value.shape)).all()
+                        for each, value in module.named_parameters(remove_duplicate=False) if each in held]
                 self.assertGreater(len(same), 5)
                 self.assertTrue(all(same))
 
@@ -113,6 +129,25 @@ class TorchTest(common.Case):
         with torch.no_grad():
             loss = float(windlass.to_torch(module, run)(**batches[STEPS]).loss)
         self.assertLess(abs(loss - longer.losses[STEPS]) / loss, 1e-6)
+
+    def test_stochastic_depth(self):
+        """A dropped path is gone for a sample, and evaluation drops none: without a step, it gives what torch gives in that mode."""
+        for form in ('uniform', 'bernoulli'):
+            with self.subTest(form):
+                module = Paths(form)
+                batches = self.batches(batch(x=values(64, 8), y=values(64, 8)), 4)
+                exported = windlass.export(module, batches[0], self.folder / f'{form}.onnx')
+                windlass.train(exported, batches[:1], self.folder / f'{form}-data', steps=1)
+                run = windlass.train(exported, batches, self.folder / form, steps=4, lr=0, weight_decay=0,
+                                     eval_data=self.folder / f'{form}-data' / 'data.safetensors', eval_every=1)
+                evaluated = [row['eval_loss'] for row in run.evaluations]
+                with torch.no_grad():
+                    wanted = float(module.eval()(**batches[0]))
+                self.assertTrue(evaluated)
+                for loss in evaluated:
+                    self.assertLess(abs(loss - wanted) / wanted, 1e-6)
+                # In training half of the samples lose the path.
+                self.assertGreater(abs(run.losses[0] - wanted) / wanted, 1e-3)
 
     def test_what_the_exporter_loses_is_refused(self):
         """By the code of what it lost, and the module is as it was."""

@@ -45,11 +45,12 @@ class Edits:
         lines = sorted([*found[2].splitlines(True), line])
         self.texts[path] = source[:found.start(2)] + ''.join(lines) + source[found.end(2):]
 
-    def remove(self, path, text):
-        """`text`, where it is there."""
+    def remove(self, path, pattern):
+        """The first place where `pattern` matches, if there is one."""
         source = self.read(path)
-        if text in source:
-            self.texts[path] = source.replace(text, '', 1)
+        found = re.search(pattern, source)
+        if found:
+            self.texts[path] = source[:found.start()] + source[found.end():]
 
     def write(self):
         """Formats C++, then writes all files and prints their paths."""

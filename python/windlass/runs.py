@@ -31,10 +31,15 @@ class Run:
     @property
     def metrics(self) -> list[dict[str, Any]]:
         """The rows of all steps so far: step, loss, grad_norm, lr, seconds and more."""
-        return list(self.read_metrics())
+        return [row for row in self.read_metrics() if 'loss' in row]
+
+    @property
+    def evaluations(self) -> list[dict[str, Any]]:
+        """The rows of all evaluations so far: step, eval_loss and more."""
+        return [row for row in self.read_metrics() if 'eval_loss' in row]
 
     def read_metrics(self, begin: int = 0) -> Iterator[dict[str, Any]]:
-        """Yields the rows from the one numbered `begin` on that are whole."""
+        """Yields the rows of steps and evaluations, from the one numbered `begin` on, that are whole."""
         file = self.path / 'metrics.jsonl'
         if not file.exists():
             return
@@ -45,7 +50,7 @@ class Run:
 
     @property
     def losses(self) -> list[float]:
-        return [row['loss'] for row in self.read_metrics()]
+        return [row['loss'] for row in self.metrics]
 
     def to_pandas(self) -> Any:
         """Returns the rows as a DataFrame with the step as index."""

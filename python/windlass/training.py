@@ -46,14 +46,15 @@ def write_data(data: Data, folder: pathlib.Path) -> list[str]:
     return [str(file)]
 
 
-def train(model: Export | str | pathlib.Path, data: Data, output: str | pathlib.Path, *, on_metrics: Callable[[dict[str, Any]], None] | None = None,
-          show: bool = False, **settings: Any) -> Run:
+def train(model: Export | str | pathlib.Path, data: Data, output: str | pathlib.Path, *,
+          on_metrics: Callable[[dict[str, Any]], None] | None = None, show: bool = False, **settings: Any) -> Run:
     """Plans, builds and trains `model` on `data`, and returns the run in the folder `output`.
 
     `data` is a list of micro-batches, each a dict with an array or tensor for every input; a dict of arrays whose first dim is samples;
-    or files. Values are kept in the run's folder, as data.safetensors. `on_metrics` gets the row of each step soon after it. `show` passes on what `windlass` says meanwhile. Settings are the
-    flags of `windlass train`, as in `n=2, steps=100, lr=3e-4, strategy='zero3', micro_batches=4, eval_data='more.npz'`; with
-    `dump_gradients=True` those of the first step go to gradients.safetensors in the run's folder, for `compare`.
+    or files. Values are kept in the run's folder, as data.safetensors. `on_metrics` gets the row of each step and evaluation soon after
+    it. `show` passes on what `windlass` says meanwhile. Settings are the flags of `windlass train`, as in `n=2, steps=100, lr=3e-4,
+    strategy='zero3', micro_batches=4, eval_data='more.npz'`; with `dump_gradients=True` those of the first step go to
+    gradients.safetensors in the run's folder, for `compare`.
     """
     run = Run(output)
     own = getattr(model, 'settings', {})

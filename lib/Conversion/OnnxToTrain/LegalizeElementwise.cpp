@@ -187,12 +187,15 @@ static Type getElementTypeByNumber(int64_t number, MLIRContext *context) {
   }
 }
 
+Type Legalizer::readElementType(NodeContext &node, llvm::StringRef attribute) {
+  return getComputedType(getElementTypeByNumber(node.getInt(attribute, 0), builder.getContext()));
+}
+
 LogicalResult Legalizer::legalizeCast(NodeContext &node) {
   bool isLike = node.op.getOpType() == "CastLike";
   if (failed(expectTensors(node, isLike ? 2 : 1)))
     return failure();
-  Type type = isLike ? node.inputs[1].getElementType()
-                     : getComputedType(getElementTypeByNumber(node.getInt("to", 0), builder.getContext()));
+  Type type = isLike ? node.inputs[1].getElementType() : readElementType(node, "to");
   if (!type)
     return unsupported("casts to ONNX element type " + llvm::Twine(node.getInt("to", 0)));
   return give(node, eval.cast(node.inputs[0], type));

@@ -1,4 +1,4 @@
-//===- LegalizeRandom.cpp - dropout ---------------------------------------===//
+//===- LegalizeRandom.cpp - dropout and other choices at random -----------===//
 
 #include "Legalizer.h"
 
@@ -7,7 +7,12 @@
 using namespace mlir;
 using namespace windlass;
 
-void Legalizer::registerRandom() { handle("Dropout", &Legalizer::legalizeDropout); }
+void Legalizer::registerRandom() {
+  handle("Bernoulli", &Legalizer::legalizeBernoulli);
+  handle("Dropout", &Legalizer::legalizeDropout);
+  handle("RandomUniform", &Legalizer::legalizeUniform);
+  handle("RandomUniformLike", &Legalizer::legalizeUniform);
+}
 
 /// Returns the batch of the graph, dim 0 of its inputs.
 static int64_t getBatch(onnx::GraphOp graph) {
@@ -57,6 +62,11 @@ LogicalResult Legalizer::legalizeDropout(NodeContext &node) {
     return give(node, x);
   if (!x.isFloat())
     return invalid(node, "has an operand that is not float");
+  Entry result = dropElements(x, ratio);
+  return result.isTensor() ? give(node, result) : unsupported(eval.takeReason());
+}
+
+Entry Legalizer::dropElements(const Entry &x, double ratio) {
   Value keys = addDropoutKeys();
   int64_t batch = cast<RankedTensorType>(keys.getType()).getDimSize(0), lead = x.getRank() > 0 ? x.getShape()[0] : 1;
   // The rows of all samples, flattened or not, belong to their samples; a value that samples share has the mask of the
@@ -75,8 +85,102 @@ LogicalResult Legalizer::legalizeDropout(NodeContext &node) {
   }
   Value samples = eval.materialize(eval.reshape(x, apart));
   if (!samples)
-    return unsupported(eval.takeReason());
+    return {};
   Value dropped =
       train::DropoutOp::create(builder, eval.getLocation(), samples.getType(), samples, keys, llvm::APFloat(ratio));
-  return give(node, eval.reshape(Entry::of(dropped), x.getShape()));
+  return eval.reshape(Entry::of(dropped), x.getShape());
+}
+
+LogicalResult Legalizer::legalizeUniform(NodeContext &node) {
+  bool isLike = node.op.getOpType() == "RandomUniformLike";
+  if (isLike && failed(expectTensors(node, 1)))
+    return failure();
+  if (node.getFloat("low", 0) != 0 || node.getFloat("high", 1) != 1)
+    return unsupported("draws from another range than from 0 to 1");
+  Type element = builder.getF32Type();
+  if (node.attribute("dtype"))
+    element = readElementType(node, "dtype");
+  else if (isLike)
+    element = node.inputs[0].getElementType();
+  std::optional<llvm::ArrayRef<int64_t>> given = node.getInts("shape");
+  if (!isa_and_nonnull<FloatType>(element) || (!isLike && !given))
+    return invalid(node, "draws no floats, or has no shape");
+  Shape shape(isLike ? node.inputs[0].getShape() : *given);
+  if (llvm::any_of(shape, [](int64_t size) { return size < 0; }))
+    return invalid(node, "has a dimension below 0");
+  if (failed(checkCount(node, shape)))
+    return failure();
+  node.outputs[0] = Entry::random(RankedTensorType::get(shape, element), {});
+  return success();
+}
+
+LogicalResult Legalizer::legalizeBernoulli(NodeContext &node) {
+  if (failed(expectTensors(node, 1)))
+    return failure();
+  const Entry &rates = node.inputs[0];
+  if (!rates.isFloat() || !rates.known || !rates.known->isSplat())
+    return unsupported("has rates that are not one constant");
+  Type element = rates.getElementType();
+  if (node.attribute("dtype"))
+    element = readElementType(node, "dtype");
+  if (!isa_and_nonnull<FloatType>(element))
+    return unsupported("draws no floats");
+  return give(node, drawMask(RankedTensorType::get(rates.getShape(), element), rates.known->getReal(0)));
+}
+
+Entry Legalizer::drawMask(RankedTensorType type, double rate) {
+  if (rate <= 0 || rate >= 1)
+    return Entry::of(makeKnownSplat(type, rate <= 0 ? 0 : 1));
+  // Evaluation drops nothing: the mask is then its mean, by which such graphs divide.
+  Entry kept = dropElements(Entry::of(makeKnownSplat(type, 1)), 1 - rate);
+  return kept.isTensor() ? eval.binary(BinaryKind::mul, kept, eval.scalar(rate, type.getElementType())) : kept;
+}
+
+/// Returns the number that all elements of the entry are; nothing where it is not known.
+static std::optional<double> getSplat(const Entry &entry) {
+  bool isKnown = entry.isTensor() && entry.known && entry.isFloat() && entry.known->isSplat();
+  return isKnown ? std::optional(entry.known->getReal(0)) : std::nullopt;
+}
+
+LogicalResult Legalizer::legalizeChoice(NodeContext &node) {
+  using Stage = Entry::Draw::Stage;
+  llvm::StringRef name = node.op.getOpType();
+  const Entry first = node.input(0), second = node.input(1);
+  // The type of random numbers may be taken as that of others.
+  if (name == "CastLike" && first.isTensor())
+    return give(node, eval.cast(first, second.getElementType()));
+  auto giveDraw = [&](Type element, Entry::Draw draw) {
+    node.outputs[0] = Entry::random(RankedTensorType::get(first.type.getShape(), element), draw);
+    return success();
+  };
+  if (first.kind == Entry::Kind::random) {
+    Entry::Draw draw = first.draw;
+    bool isChosen = draw.stage == Stage::chosen;
+    std::optional<double> number = getSplat(second);
+    bool hasScalar = number && second.type.getNumElements() == 1 && second.getRank() <= first.getRank();
+    if (name == "Identity")
+      return giveDraw(first.getElementType(), draw);
+    if (name == "Cast" || name == "CastLike") {
+      Type to = name == "CastLike" ? second.getElementType() : readElementType(node, "to");
+      if (isa_and_nonnull<FloatType>(to))
+        return isChosen ? give(node, drawMask(RankedTensorType::get(first.getShape(), to), draw.value))
+                        : giveDraw(to, draw);
+    }
+    if (!isChosen && hasScalar && name == "Add")
+      return giveDraw(first.getElementType(), {Stage::uniform, draw.value + *number});
+    if (!isChosen && name == "Floor" && draw.value >= 0 && draw.value <= 1)
+      return give(node, drawMask(first.type, draw.value));
+    if (!isChosen && hasScalar && (name == "Less" || name == "LessOrEqual"))
+      return giveDraw(builder.getI1Type(), {Stage::chosen, *number - draw.value});
+    if (!isChosen && hasScalar && (name == "Greater" || name == "GreaterOrEqual"))
+      return giveDraw(builder.getI1Type(), {Stage::chosen, 1 - (*number - draw.value)});
+    if (isChosen && name == "Not")
+      return giveDraw(builder.getI1Type(), {Stage::chosen, 1 - draw.value});
+  } else if (std::optional<double> number = getSplat(first); number && first.type.getNumElements() == 1 &&
+                                                             name == "Add" && second.draw.stage == Stage::uniform &&
+                                                             first.getRank() <= second.getRank()) {
+    node.outputs[0] = Entry::random(second.type, {Stage::uniform, second.draw.value + *number});
+    return success();
+  }
+  return unsupported("computes with random numbers; they may only choose at a constant rate, as dropout does");
 }

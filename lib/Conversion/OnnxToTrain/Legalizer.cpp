@@ -426,7 +426,7 @@ LogicalResult Legalizer::visit(onnx::NodeOp op) {
   node.outputs.resize(op.getNumResults());
   Location location = makeScopedLocation(op.getScope().value_or(""), op.getLoc());
   eval.setLocation(location);
-  bool isPoisoned = false;
+  bool isPoisoned = false, isRandom = false;
   for (Value input : op.getInputs()) {
     Entry &entry = entries[input];
     if (auto initializer = input.getDefiningOp<onnx::InitializerOp>();
@@ -440,6 +440,7 @@ LogicalResult Legalizer::visit(onnx::NodeOp op) {
       entries[input] = Entry::absent();
     }
     isPoisoned |= entries[input].kind == Entry::Kind::poisoned;
+    isRandom |= entries[input].kind == Entry::Kind::random;
     node.inputs.push_back(entries[input]);
   }
   bool isStandard = !op.getDomain() || op.getDomain()->empty();
@@ -451,7 +452,7 @@ LogicalResult Legalizer::visit(onnx::NodeOp op) {
   if (handler == handlers.end() || isOmitted) {
     reportUnsupported(op, isOmitted && handler != handlers.end() ? "has an attribute that is not supported" : "");
   } else if (!isPoisoned) {
-    if (failed((this->*handler->second)(node))) {
+    if (failed((this->*(isRandom ? &Legalizer::legalizeChoice : handler->second))(node))) {
       if (isInvalid)
         return failure();
       reportUnsupported(op, pendingReason.empty() ? "cannot be legalized" : llvm::StringRef(pendingReason));

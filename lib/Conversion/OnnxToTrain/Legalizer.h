@@ -157,6 +157,9 @@ private:
   mlir::LogicalResult legalizePow(NodeContext &node);
   mlir::LogicalResult legalizeWhere(NodeContext &node);
   mlir::LogicalResult legalizeCast(NodeContext &node);
+  /// Returns the type for arithmetic on elements of the ONNX type that an attribute gives by its number; null where it
+  /// is not supported.
+  mlir::Type readElementType(NodeContext &node, llvm::StringRef attribute);
   mlir::LogicalResult legalizeClip(NodeContext &node);
   mlir::LogicalResult legalizeIdentity(NodeContext &node);
   // Activations.
@@ -268,6 +271,15 @@ private:
   mlir::LogicalResult legalizeDropout(NodeContext &node);
   /// Returns the keys of one more dropout.
   mlir::Value addDropoutKeys();
+  /// Drops elements of each sample at the rate `ratio`, and divides the others by 1 - `ratio`.
+  Entry dropElements(const Entry &x, double ratio);
+  mlir::LogicalResult legalizeUniform(NodeContext &node);
+  mlir::LogicalResult legalizeBernoulli(NodeContext &node);
+  /// Legalizes a node that reads random numbers: a choice among them, as dropout and stochastic depth make it, becomes
+  /// a mask of zeros and ones.
+  mlir::LogicalResult legalizeChoice(NodeContext &node);
+  /// Returns ones at the rate `rate`, and zeros; where nothing is dropped, `rate` stands for each of them.
+  Entry drawMask(mlir::RankedTensorType type, double rate);
   // Contractions.
   mlir::LogicalResult legalizeMatMul(NodeContext &node);
   mlir::LogicalResult legalizeGemm(NodeContext &node);

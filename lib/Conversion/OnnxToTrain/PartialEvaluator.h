@@ -31,17 +31,33 @@ struct Entry {
     /// An optional input that is left out.
     absent,
     tensor,
-    sequence
+    sequence,
+    /// Random numbers, of which the graph may make choices by a constant rate.
+    random
+  };
+  /// What is known of random numbers: they are uniform between `value` and 1 + `value`, or booleans that hold at the
+  /// rate `value`.
+  struct Draw {
+    enum class Stage { uniform, chosen } stage = Stage::uniform;
+    double value = 0;
   };
   Kind kind = Kind::poisoned;
   mlir::RankedTensorType type;
   Known known;
   mlir::Value value;
   std::shared_ptr<std::vector<Entry>> sequence;
+  Draw draw;
 
   static Entry absent() {
     Entry entry;
     entry.kind = Kind::absent;
+    return entry;
+  }
+  static Entry random(mlir::RankedTensorType type, Draw draw) {
+    Entry entry;
+    entry.kind = Kind::random;
+    entry.type = type;
+    entry.draw = draw;
     return entry;
   }
   static Entry of(Known known) {

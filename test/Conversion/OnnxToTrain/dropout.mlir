@@ -45,3 +45,35 @@ onnx.graph "g" inputs ["x"] outputs ["loss"] {
   %loss = onnx.node "ReduceSum" since 13 (%a) with {keepdims = 0 : i64} : (!onnx.value) -> !onnx.value
   onnx.return %loss : !onnx.value
 }
+
+// -----
+
+// Stochastic depth, as transformers and as torchvision write it: a mask for each sample, of ones dropped at a rate, times
+// the share that is kept, by which the graph divides. So evaluation, which drops nothing, divides and multiplies by it.
+// CHECK: func.func @loss(%[[X:.*]]: tensor<4x3xf32> {{.*}}, %[[KEYS:.*]]: tensor<4x2xi64> {train.feed = "random"
+// CHECK: %[[D:.*]] = train.dropout %{{.*}}, %{{.*}} ratio 2.500000e-01 : tensor<4x1xf32>
+// CHECK: train.mul %[[D]], %{{.*}} : tensor<4x1xf32>
+// CHECK: %[[E:.*]] = train.dropout %{{.*}}, %{{.*}} ratio 5.000000e-01 : tensor<4x1xf32>
+// CHECK: train.mul %[[E]], %{{.*}} : tensor<4x1xf32>
+// CHECK-NOT: train.dropout
+onnx.graph "g" inputs ["x"] outputs ["loss"] {
+^bb0(%x: tensor<4x3xf32>):
+  %w = onnx.initializer "w" from <"", 0, 12> kind "parameter" : tensor<3xf32>
+  %kept = onnx.initializer "kept" value dense<0.75> : tensor<f32> : tensor<f32>
+  %half = onnx.initializer "half" value dense<0.5> : tensor<f32> : tensor<f32>
+  %one = onnx.initializer "one" value dense<1.0> : tensor<4x1xf32> : tensor<4x1xf32>
+  %0 = onnx.node "Mul" since 14 (%x, %w) : (tensor<4x3xf32>, tensor<3xf32>) -> !onnx.value
+  %drawn = onnx.node "RandomUniform" since 1 () with {shape = array<i64: 4, 1>, dtype = 1 : i64} : () -> !onnx.value
+  %raised = onnx.node "Add" since 14 (%kept, %drawn) : (tensor<f32>, !onnx.value) -> !onnx.value
+  %mask = onnx.node "Floor" since 13 (%raised) : (!onnx.value) -> !onnx.value
+  %1 = onnx.node "Div" since 14 (%0, %kept) : (!onnx.value, tensor<f32>) -> !onnx.value
+  %2 = onnx.node "Mul" since 14 (%1, %mask) : (!onnx.value, !onnx.value) -> !onnx.value
+  %like = onnx.node "RandomUniformLike" since 1 (%one) with {high = 1.0 : f32, low = 0.0 : f32} : (tensor<4x1xf32>) -> !onnx.value
+  %rate = onnx.node "CastLike" since 15 (%half, %like) : (tensor<f32>, !onnx.value) -> !onnx.value
+  %chosen = onnx.node "Less" since 13 (%like, %rate) : (!onnx.value, !onnx.value) -> !onnx.value
+  %share = onnx.node "CastLike" since 15 (%chosen, %one) : (!onnx.value, tensor<4x1xf32>) -> !onnx.value
+  %3 = onnx.node "Div" since 14 (%share, %half) : (!onnx.value, tensor<f32>) -> !onnx.value
+  %4 = onnx.node "Mul" since 14 (%2, %3) : (!onnx.value, !onnx.value) -> !onnx.value
+  %loss = onnx.node "ReduceSum" since 13 (%4) with {keepdims = 0 : i64} : (!onnx.value) -> !onnx.value
+  onnx.return %loss : !onnx.value
+}
