@@ -2,9 +2,10 @@
 onnxscript: see test_recipe.py.
 
     test_torch.py              a few models closely, and what export and compare refuse
-    test_torch.py families     all families of torch_models.py
+    test_torch.py families     all families of torch_models.py, also as PyTorch's exporter writes them by its defaults
 """
 
+import collections
 import re
 import shutil
 import sys
@@ -119,6 +120,33 @@ class TorchTest(common.Case):
                 self.assertLess(found.gradient_norms, 2e-6)
                 self.assertLess(max(found.parameters.values()), 1e-3)
 
+    def test_plain_exports(self):
+        """What PyTorch's exporter writes by its defaults trains like PyTorch, or is refused by the name of what it lost."""
+        outcomes = collections.Counter()
+        for name, (make, draw) in sorted(FAMILIES.items()):
+            with self.subTest(name):
+                module, batches = make(), self.batches(draw, STEPS)
+                path = self.folder / f'{name}.onnx'
+                try:
+                    torch.onnx.export(module.train(), (), str(path), kwargs=batches[0], dynamo=True, verbose=False)
+                except torch.onnx.OnnxExporterError:
+                    outcomes['not exported'] += 1
+                    continue
+                exported = windlass.Export(path, {})
+                try:
+                    run = windlass.train(exported, batches, self.folder / name, steps=STEPS, eps=1e-3)
+                except windlass.WindlassError as error:
+                    print(f'{name}: {error}', flush=True)
+                    self.assertIn(error.diagnostic, ('WL0107', 'WL0108', 'WL0110'))
+                    outcomes[error.diagnostic] += 1
+                    continue
+                found = windlass.compare(run, module, exported)
+                print(f'{name}: {found}', flush=True)
+                self.assertLess(found.losses, 1e-6)
+                self.assertLess(found.gradient_norms, 2e-6)
+                outcomes['equal'] += 1
+        print(dict(outcomes))
+
     def test_training_goes_on_in_torch(self):
         """A module that has a run's weights has the loss that the run has next."""
         make, draw = MODELS['llama']
@@ -200,7 +228,7 @@ class TorchTest(common.Case):
 
 if __name__ == '__main__':
     if sys.argv[1:] == ['families']:
-        sys.argv[1:] = ['TorchTest.test_families']
-    else:
-        del TorchTest.test_families
+        sys.argv[1:] = ['TorchTest.test_families', 'TorchTest.test_plain_exports']
+    elif not sys.argv[1:]:
+        del TorchTest.test_families, TorchTest.test_plain_exports
     common.main()

@@ -190,34 +190,31 @@ std::string getProducer(Value value) {
   return op ? op->getName().stripDialect().str() : "input";
 }
 
-/// Matches q · k, scaled, with an added mask or a condition that chooses between scores and a very small number.
+/// Matches q · k, scaled, with an added mask, and with a condition that chooses between that and a very small number.
 Match matchScores(Value value) {
   Match match;
-  auto matchProduct = [](Value candidate, double &factor) {
-    auto product = peelScale(candidate, factor).getDefiningOp<train::MatmulOp>();
-    return product && isBatchedByTwo(product) ? product : train::MatmulOp();
+  auto matchProduct = [&](Value candidate) {
+    match.scale = 1;
+    auto product = peelScale(candidate, match.scale).getDefiningOp<train::MatmulOp>();
+    match.scores = product && isBatchedByTwo(product) ? product : train::MatmulOp();
+    return match.scores != nullptr;
   };
   Value scores = value;
-  if (auto add = value.getDefiningOp<train::AddOp>()) {
-    for (auto [a, b] : {std::pair(add.getLhs(), add.getRhs()), std::pair(add.getRhs(), add.getLhs())}) {
-      match.scale = 1;
-      if ((match.scores = matchProduct(a, match.scale))) {
+  if (auto select = value.getDefiningOp<train::SelectOp>())
+    for (bool isInverted : {true, false})
+      if (std::optional<double> low = getSplatValue(isInverted ? select.getLhs() : select.getRhs());
+          low && *low <= kMasked) {
+        match.choice = {select.getCondition(), *low, isInverted};
+        scores = isInverted ? select.getRhs() : select.getLhs();
+      }
+  if (auto add = scores.getDefiningOp<train::AddOp>()) {
+    for (auto [a, b] : {std::pair(add.getLhs(), add.getRhs()), std::pair(add.getRhs(), add.getLhs())})
+      if (matchProduct(a)) {
         match.mask = b;
         return match;
       }
-    }
     scores = add.getLhs();
-  } else if (auto select = value.getDefiningOp<train::SelectOp>()) {
-    for (bool isInverted : {false, true}) {
-      std::optional<double> low = getSplatValue(isInverted ? select.getLhs() : select.getRhs());
-      if (!low || *low > kMasked)
-        continue;
-      match.choice = {select.getCondition(), *low, isInverted};
-      scores = isInverted ? select.getRhs() : select.getLhs();
-      if ((match.scores = matchProduct(scores, match.scale)))
-        return match;
-    }
-  } else if ((match.scores = matchProduct(value, match.scale))) {
+  } else if (matchProduct(scores)) {
     return match;
   }
   double scale = 1;
@@ -263,14 +260,14 @@ Match matchAttention(train::MatmulOp op) {
     std::optional<double> low = select ? getSplatValue(select.getRhs()) : std::nullopt;
     match.isCausal = kept && low && *kept == 0 && *low <= kMasked && keys >= tokens &&
                      isLowerTriangle(select.getCondition(), keys - tokens);
-    // The op gives zeros for a row without keys; without the guard the graph gives NaN. It gives its mask no gradient.
-    if (!match.isCausal && dependsOnTrainable(match.mask))
-      return miss("a gradient flows into what is added to its scores");
-    if (!match.isCausal && !isGuarded && !isFinite(match.mask))
-      return miss("what is added to its scores may be infinite");
     if (match.isCausal)
       match.mask = {};
   }
+  // The op gives zeros for a row without keys; without the guard the graph gives NaN. It gives its mask no gradient.
+  if (match.mask && dependsOnTrainable(match.mask))
+    return miss("a gradient flows into what is added to its scores");
+  if (match.mask && !isGuarded && !isFinite(match.mask))
+    return miss("what is added to its scores may be infinite");
   return match;
 }
 
@@ -302,7 +299,7 @@ struct RecognizeAttention : OpRewritePattern<train::MatmulOp> {
         Attribute value = rewriter.getFloatAttr(type.getElementType(), number);
         return train::ConstantOp::create(rewriter, op.getLoc(), type, DenseElementsAttr::get(type, value)).getResult();
       };
-      Value kept = splat(0), low = splat(choice.masked);
+      Value kept = mask ? mask : splat(0), low = splat(choice.masked);
       mask = train::SelectOp::create(rewriter, op.getLoc(), type, choice.condition, choice.isInverted ? low : kept,
                                      choice.isInverted ? kept : low);
     }

@@ -137,3 +137,34 @@ func.func @inverted(%q: tensor<2x4x8x16xf32>) -> tensor<2x4x8x16xf32> {
   %r = train.matmul %p, %q batch [0, 1] x [0, 1] contract [3] x [2] : tensor<2x4x8x8xf32>, tensor<2x4x8x16xf32> -> tensor<2x4x8x16xf32>
   return %r : tensor<2x4x8x16xf32>
 }
+
+// -----
+
+// A bias for the distance of key and token, and behind it the causal choice: the mask stays, and attention is causal. A
+// choice of another kind joins the bias in one mask.
+// CHECK-LABEL: func.func @biased
+// CHECK-SAME: (%[[Q:.*]]: tensor<2x4x8x16xf32>, %[[OTHER:.*]]: tensor<2x4x8x8xi1>)
+func.func @biased(%q: tensor<2x4x8x16xf32>, %c1: tensor<2x4x8x8xi1>) -> (tensor<2x4x8x16xf32>, tensor<2x4x8x16xf32>) {
+  // CHECK: %[[BIAS:.*]] = train.constant dense<-5.000000e-01> : tensor<2x4x8x8xf32>
+  // CHECK: train.attention %[[Q]], %[[Q]], %[[Q]] mask %[[BIAS]] scale 2.500000e-01 causal
+  // CHECK: %[[BOTH:.*]] = train.select %[[OTHER]], %{{.*}}, %[[BIAS]]
+  // CHECK: train.attention %[[Q]], %[[Q]], %[[Q]] mask %[[BOTH]] scale 2.500000e-01 :
+  %low = train.constant dense<-3.40282347E+38> : tensor<2x4x8x8xf32>
+  %quarter = train.constant dense<0.25> : tensor<2x4x8x8xf32>
+  %b = train.constant dense<-0.5> : tensor<4x8xf32>
+  %bias = train.broadcast %b dims [1, 3] : tensor<4x8xf32> -> tensor<2x4x8x8xf32>
+  %column = train.iota 1 start 0.0 step 1.0 : tensor<8x8xi64>
+  %row = train.iota 0 start 0.0 step 1.0 : tensor<8x8xi64>
+  %late = train.compare greater %column, %row : tensor<8x8xi64> -> tensor<8x8xi1>
+  %c = train.broadcast %late dims [2, 3] : tensor<8x8xi1> -> tensor<2x4x8x8xi1>
+  %s = train.matmul %q, %q batch [0, 1] x [0, 1] contract [3] x [3] : tensor<2x4x8x16xf32>, tensor<2x4x8x16xf32> -> tensor<2x4x8x8xf32>
+  %t = train.mul %s, %quarter : tensor<2x4x8x8xf32>
+  %a = train.add %t, %bias : tensor<2x4x8x8xf32>
+  %m = train.select %c, %low, %a : tensor<2x4x8x8xi1>, tensor<2x4x8x8xf32>
+  %p = train.softmax %m : tensor<2x4x8x8xf32>
+  %r = train.matmul %p, %q batch [0, 1] x [0, 1] contract [3] x [2] : tensor<2x4x8x8xf32>, tensor<2x4x8x16xf32> -> tensor<2x4x8x16xf32>
+  %m1 = train.select %c1, %low, %a : tensor<2x4x8x8xi1>, tensor<2x4x8x8xf32>
+  %p1 = train.softmax %m1 : tensor<2x4x8x8xf32>
+  %r1 = train.matmul %p1, %q batch [0, 1] x [0, 1] contract [3] x [2] : tensor<2x4x8x8xf32>, tensor<2x4x8x16xf32> -> tensor<2x4x8x16xf32>
+  return %r, %r1 : tensor<2x4x8x16xf32>, tensor<2x4x8x16xf32>
+}
