@@ -106,8 +106,6 @@ LogicalResult Legalizer::legalizeUniform(NodeContext &node) {
   if (!isa_and_nonnull<FloatType>(element) || (!isLike && !given))
     return invalid(node, "draws no floats, or has no shape");
   Shape shape(isLike ? node.inputs[0].getShape() : *given);
-  if (llvm::any_of(shape, [](int64_t size) { return size < 0; }))
-    return invalid(node, "has a dimension below 0");
   if (failed(checkCount(node, shape)))
     return failure();
   node.outputs[0] = Entry::random(RankedTensorType::get(shape, element), {});
@@ -129,10 +127,12 @@ LogicalResult Legalizer::legalizeBernoulli(NodeContext &node) {
 }
 
 Entry Legalizer::drawMask(RankedTensorType type, double rate) {
-  if (rate <= 0 || rate >= 1)
-    return Entry::of(makeKnownSplat(type, rate <= 0 ? 0 : 1));
+  const double ratio = 1 - rate;
+  // Nothing is less than a rate that is NaN.
+  if (!(ratio > 0 && ratio < 1))
+    return Entry::of(makeKnownSplat(type, ratio <= 0 ? 1 : 0));
   // Evaluation drops nothing: the mask is then its mean, by which such graphs divide.
-  Entry kept = dropElements(Entry::of(makeKnownSplat(type, 1)), 1 - rate);
+  Entry kept = dropElements(Entry::of(makeKnownSplat(type, 1)), ratio);
   return kept.isTensor() ? eval.binary(BinaryKind::mul, kept, eval.scalar(rate, type.getElementType())) : kept;
 }
 
@@ -145,27 +145,31 @@ static std::optional<double> getSplat(const Entry &entry) {
 LogicalResult Legalizer::legalizeChoice(NodeContext &node) {
   using Stage = Entry::Draw::Stage;
   llvm::StringRef name = node.op.getOpType();
-  const Entry first = node.input(0), second = node.input(1);
+  Entry first = node.input(0), second = node.input(1);
   // The type of random numbers may be taken as that of others.
   if (name == "CastLike" && first.isTensor())
     return give(node, eval.cast(first, second.getElementType()));
-  auto giveDraw = [&](Type element, Entry::Draw draw) {
-    node.outputs[0] = Entry::random(RankedTensorType::get(first.type.getShape(), element), draw);
-    return success();
-  };
+  if (name == "Add" && first.isTensor())
+    std::swap(first, second);
   if (first.kind == Entry::Kind::random) {
     Entry::Draw draw = first.draw;
     bool isChosen = draw.stage == Stage::chosen;
     std::optional<double> number = getSplat(second);
     bool hasScalar = number && second.type.getNumElements() == 1 && second.getRank() <= first.getRank();
+    auto giveDraw = [&](Type element, Entry::Draw drawn) {
+      node.outputs[0] = Entry::random(RankedTensorType::get(first.getShape(), element), drawn);
+      return success();
+    };
     if (name == "Identity")
       return giveDraw(first.getElementType(), draw);
-    if (name == "Cast" || name == "CastLike") {
-      Type to = name == "CastLike" ? second.getElementType() : readElementType(node, "to");
-      if (isa_and_nonnull<FloatType>(to))
-        return isChosen ? give(node, drawMask(RankedTensorType::get(first.getShape(), to), draw.value))
-                        : giveDraw(to, draw);
-    }
+    Type to;
+    if (name == "Cast")
+      to = readElementType(node, "to");
+    else if (name == "CastLike" && second.isTensor())
+      to = second.getElementType();
+    if (isa_and_nonnull<FloatType>(to))
+      return isChosen ? give(node, drawMask(RankedTensorType::get(first.getShape(), to), draw.value))
+                      : giveDraw(to, draw);
     if (!isChosen && hasScalar && name == "Add")
       return giveDraw(first.getElementType(), {Stage::uniform, draw.value + *number});
     if (!isChosen && name == "Floor" && draw.value >= 0 && draw.value <= 1)
@@ -176,11 +180,6 @@ LogicalResult Legalizer::legalizeChoice(NodeContext &node) {
       return giveDraw(builder.getI1Type(), {Stage::chosen, 1 - (*number - draw.value)});
     if (isChosen && name == "Not")
       return giveDraw(builder.getI1Type(), {Stage::chosen, 1 - draw.value});
-  } else if (std::optional<double> number = getSplat(first); number && first.type.getNumElements() == 1 &&
-                                                             name == "Add" && second.draw.stage == Stage::uniform &&
-                                                             first.getRank() <= second.getRank()) {
-    node.outputs[0] = Entry::random(second.type, {Stage::uniform, second.draw.value + *number});
-    return success();
   }
   return unsupported("computes with random numbers; they may only choose at a constant rate, as dropout does");
 }

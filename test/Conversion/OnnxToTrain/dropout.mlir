@@ -77,3 +77,36 @@ onnx.graph "g" inputs ["x"] outputs ["loss"] {
   %loss = onnx.node "ReduceSum" since 13 (%4) with {keepdims = 0 : i64} : (!onnx.value) -> !onnx.value
   onnx.return %loss : !onnx.value
 }
+
+// -----
+
+// Noise is no choice.
+// expected-error @below {{1 node of 1 kind is not supported, the first is Mul at 'noise'}}
+onnx.graph "g" inputs ["x"] outputs ["loss"] {
+^bb0(%x: tensor<4x3xf32>):
+  %drawn = onnx.node "RandomUniformLike" since 1 (%x) : (tensor<4x3xf32>) -> !onnx.value
+  %0 = onnx.node "Mul" since 14 (%x, %drawn) : (tensor<4x3xf32>, !onnx.value) -> !onnx.value loc("noise")
+  %loss = onnx.node "ReduceSum" since 13 (%0) with {keepdims = 0 : i64} : (!onnx.value) -> !onnx.value
+  onnx.return %loss : !onnx.value
+}
+
+// -----
+
+// A choice that always holds, one at no rate, and one by a type that is not there.
+// expected-error @below {{1 node of 1 kind is not supported, the first is CastLike at 'like'}}
+onnx.graph "g" inputs ["x"] outputs ["loss"] {
+^bb0(%x: tensor<4x3xf32>):
+  %one = onnx.initializer "one" value dense<1.0> : tensor<f32> : tensor<f32>
+  %none = onnx.initializer "none" value dense<0x7FC00000> : tensor<f32> : tensor<f32>
+  %drawn = onnx.node "RandomUniformLike" since 1 (%x) : (tensor<4x3xf32>) -> !onnx.value
+  %a = onnx.node "Less" since 13 (%drawn, %one) : (!onnx.value, tensor<f32>) -> !onnx.value
+  %b = onnx.node "Cast" since 13 (%a) with {to = 1 : i64} : (!onnx.value) -> !onnx.value
+  %c = onnx.node "Less" since 13 (%drawn, %none) : (!onnx.value, tensor<f32>) -> !onnx.value
+  %d = onnx.node "Cast" since 13 (%c) with {to = 1 : i64} : (!onnx.value) -> !onnx.value
+  %absent = onnx.absent : !onnx.absent
+  %e = onnx.node "CastLike" since 15 (%a, %absent) : (!onnx.value, !onnx.absent) -> !onnx.value loc("like")
+  %f = onnx.node "Add" since 14 (%b, %d) : (!onnx.value, !onnx.value) -> !onnx.value
+  %g = onnx.node "Add" since 14 (%f, %e) : (!onnx.value, !onnx.value) -> !onnx.value
+  %loss = onnx.node "ReduceSum" since 13 (%g) with {keepdims = 0 : i64} : (!onnx.value) -> !onnx.value
+  onnx.return %loss : !onnx.value
+}
