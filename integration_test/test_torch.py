@@ -147,16 +147,29 @@ class TorchTest(common.Case):
                 outcomes['equal'] += 1
         print(dict(outcomes))
 
-    def test_training_goes_on_in_torch(self):
-        """A module that has a run's weights has the loss that the run has next."""
-        make, draw = MODELS['llama']
-        module, batches = make(), self.batches(draw, STEPS + 1)
-        exported = windlass.export(module, batches[0], self.folder / 'model.onnx')
-        run = windlass.train(exported, batches, self.folder / 'run', steps=STEPS)
-        longer = windlass.train(exported, batches, self.folder / 'longer', steps=STEPS + 1)
+    def test_weights_go_to_transformers_and_back(self):
+        """A model that transformers has saved is what a run begins with; what the run leaves, transformers loads, and its next loss is the run's."""
+        for name in ('gpt2', 'llama', 'bert', 'mixtral', 't5'):
+            with self.subTest(name):
+                make, draw = FAMILIES[name]
+                module, saved, batches = make(), make().eval(), self.batches(draw, STEPS + 1)
+                exported = windlass.export(module, batches[0], self.folder / f'{name}.onnx')
+                saved.save_pretrained(self.folder / f'{name}-saved')
+                pretrained = type(module).from_pretrained(self.folder / f'{name}-saved')
+                run = windlass.train(exported, batches, self.folder / name, steps=STEPS, init_from=pretrained)
+                longer = windlass.train(exported, batches, self.folder / f'{name}-longer', steps=STEPS + 1, init_from=pretrained)
+                self.assertLess(self.deviation(saved, batches[0], run.losses[0]), 1e-6)
+                windlass.to_torch(module, run).save_pretrained(self.folder / f'{name}-trained')
+                loaded = type(module).from_pretrained(self.folder / f'{name}-trained').eval()
+                held, names = run.parameters(), dict(loaded.named_parameters(remove_duplicate=False))
+                same = [(value.detach().numpy() == held[each].reshape(value.shape)).all() for each, value in names.items() if each in held]
+                self.assertGreater(len(same), 5)
+                self.assertTrue(all(same))
+                self.assertLess(self.deviation(loaded, batches[STEPS], longer.losses[STEPS]), 1e-6)
+
+    def deviation(self, module, inputs, loss):
         with torch.no_grad():
-            loss = float(windlass.to_torch(module, run)(**batches[STEPS]).loss)
-        self.assertLess(abs(loss - longer.losses[STEPS]) / loss, 1e-6)
+            return abs(float(module(**inputs).loss) - loss) / loss
 
     def test_stochastic_depth(self):
         """A dropped path is gone for a sample, and evaluation drops none: without a step, it gives what torch gives in that mode."""

@@ -46,6 +46,15 @@ def write_data(data: Data, folder: pathlib.Path) -> list[str]:
     return [str(file)]
 
 
+def write_values(module: Any, folder: pathlib.Path) -> pathlib.Path:
+    """Writes the parameters and buffers of a module of torch, under each of their names, to initial.safetensors in `folder`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / 'initial.safetensors'
+    named = {**dict(module.named_buffers(remove_duplicate=False)), **dict(module.named_parameters(remove_duplicate=False))}
+    safetensors.numpy.save_file({name: to_array(value.float() if value.is_floating_point() else value) for name, value in named.items()}, file)
+    return file
+
+
 def train(model: Export | str | pathlib.Path, data: Data, output: str | pathlib.Path, *,
           on_metrics: Callable[[dict[str, Any]], None] | None = None, show: bool = False, **settings: Any) -> Run:
     """Plans, builds and trains `model` on `data`, and returns the run in the folder `output`.
@@ -54,7 +63,7 @@ def train(model: Export | str | pathlib.Path, data: Data, output: str | pathlib.
     or files. Values are kept in the run's folder, as data.safetensors. `on_metrics` gets the row of each step and evaluation soon after
     it. `show` passes on what `windlass` says meanwhile. Settings are the flags of `windlass train`, as in `n=2, steps=100, lr=3e-4,
     strategy='zero3', micro_batches=4, eval_data='more.npz'`; with `dump_gradients=True` those of the first step go to
-    gradients.safetensors in the run's folder, for `compare`.
+    gradients.safetensors in the run's folder, for `compare`. `init_from` may be a module of torch, such as a pretrained one.
     """
     run = Run(output)
     own = getattr(model, 'settings', {})
@@ -69,6 +78,8 @@ def train(model: Export | str | pathlib.Path, data: Data, output: str | pathlib.
 
     if settings.get('dump_gradients') is True:
         settings['dump_gradients'] = run.path / 'gradients.safetensors'
+    if hasattr(settings.get('init_from'), 'named_parameters'):
+        settings['init_from'] = write_values(settings['init_from'], run.path)
     files = write_data(data, run.path)
     run_command('train', getattr(model, 'path', model), *to_flags({**own, **settings, 'data': files, 'o': run.path}),
                 show=show, tick=show_rows)
