@@ -59,7 +59,7 @@ class Paths(nn.Module):
 
 
 def frozen_gpt():
-    """Whose embedding of positions does not train."""
+    """A GPT whose embedding of positions does not train."""
     module = make_exports.Gpt(tied=True)
     module.pos.weight.requires_grad_(False)
     return module
@@ -191,7 +191,7 @@ class TorchTest(common.Case):
                 self.assertGreater(abs(run.losses[0] - wanted) / wanted, 1e-3)
 
     def test_what_the_exporter_loses_is_refused(self):
-        """By the code of what it lost, and the module is as it was."""
+        """The error has the code of what was lost, and the module keeps its mode."""
         for dropout, smoothing, code in ((0.1, 0.0, 'WL0110'), (0.0, 0.1, 'WL0110'), (0.0, 0.0, None)):
             with self.subTest(dropout=dropout, smoothing=smoothing):
                 module = Attention(dropout, smoothing).eval()

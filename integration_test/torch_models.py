@@ -33,7 +33,7 @@ def batch(**inputs):
 
 
 def tokens(length=TOKENS):
-    """Ids but for 0 and 1, which some models take for padding."""
+    """Ids from 2 on: some models take 0 or 1 for padding."""
     return ids(VOCABULARY, BATCH, length, low=2)
 
 
@@ -183,7 +183,7 @@ class Reparametrized(nn.Module):
 
 
 class Clip(nn.Module):
-    """Whose loss is asked for by a flag."""
+    """CLIP, which computes its loss where a flag asks for it."""
 
     def __init__(self):
         super().__init__()

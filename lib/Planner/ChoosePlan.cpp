@@ -20,19 +20,10 @@ std::array<int64_t, 3> planner::getSizes(plan::MeshAttr mesh) {
   return {mesh.sizeOf(plan::AxisRole::replica), mesh.sizeOf(plan::AxisRole::batch), mesh.sizeOf(plan::AxisRole::model)};
 }
 
-/// Returns the batch that all inputs of the graph have in common; 0 where they have none.
-static int64_t getBatch(func::FuncOp microbatch) {
-  int64_t batch = 0;
-  for (BlockArgument argument : microbatch.getArguments())
-    if (auto type = llvm::dyn_cast<RankedTensorType>(argument.getType());
-        type && type.getRank() > 0 && microbatch.getArgAttr(argument.getArgNumber(), train::kInputAttr))
-      batch = std::gcd(batch, type.getDimSize(0));
-  return batch;
-}
-
 /// Returns all ways to divide ranks into replicas, parts of the batch and parts of the model.
 static std::vector<plan::StrategyChoice> listMeshes(func::FuncOp microbatch, int64_t ranks) {
-  int64_t microBatches = plan::getMicroBatches(microbatch->getParentOfType<ModuleOp>()), batch = getBatch(microbatch);
+  int64_t microBatches = plan::getMicroBatches(microbatch->getParentOfType<ModuleOp>()),
+          batch = plan::getBatch(microbatch);
   std::vector<plan::StrategyChoice> meshes;
   for (int64_t model = 1; model <= ranks; ++model)
     for (int64_t parts = 1; ranks % model == 0 && parts <= ranks / model; ++parts) {
@@ -103,7 +94,7 @@ FailureOr<std::unique_ptr<PlanSearch>> PlanSearch::create(ModuleOp module, int64
   if (choices.empty())
     return module.emitError() << countOf(ranks, "rank") << (ranks == 1 ? " does" : " do") << " not fit "
                               << countOf(plan::getMicroBatches(module), "micro-batch", "micro-batches") << " of batch "
-                              << getBatch(microbatch) << " on any mesh; change the ranks or the micro-batches";
+                              << plan::getBatch(microbatch) << " on any mesh; change the ranks or the micro-batches";
   if (failed(readPinsOnMeshes(module, pins, choices)))
     return failure();
   std::unique_ptr<PlanSearch> search(new PlanSearch(module));

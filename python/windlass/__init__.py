@@ -2,7 +2,7 @@
 
     exported = windlass.export(module, {'input_ids': ids, 'labels': labels}, 'model.onnx')
     run = windlass.train(exported, batches, 'run', steps=100, lr=3e-4, on_metrics=print)
-    print(windlass.compare(run, module, batches))
+    print(windlass.compare(run, module, exported))
     windlass.to_torch(module, run)
 
 The module computes its loss itself: the loss is its output, or its first output of one number. Everything but `export`, `compare` and

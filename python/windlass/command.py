@@ -45,6 +45,11 @@ def to_flags(settings: dict[str, Any]) -> list[str]:
     return flags
 
 
+def read_model(model: Any) -> tuple[Any, dict[str, Any]]:
+    """Returns the path of a model, and the settings that it needs where it is an `Export`."""
+    return getattr(model, 'path', model), getattr(model, 'settings', {})
+
+
 def run_command(*arguments: Any, show: bool = False, tick: Callable[[], None] | None = None) -> Any:
     """Runs `windlass` with the arguments and --json, and returns what it answers, or None where that is nothing.
 

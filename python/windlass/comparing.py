@@ -11,7 +11,8 @@ import numpy
 import safetensors.numpy
 import torch
 
-from .exporting import Export, _in_training
+from .exporting import Export
+from .modules import find_name, in_training, name_values
 from .runs import Run
 from .training import check
 
@@ -44,12 +45,12 @@ class Comparison:
 def to_torch(module: torch.nn.Module, source: Run | str | pathlib.Path) -> torch.nn.Module:
     """Loads into `module` the parameters and buffers of a run's newest checkpoint, or of a safetensors file, and returns it.
 
-    Both names of a tied weight are the same weight. Raises KeyError where a parameter of the module is in neither name.
+    A tied weight may be there under any of its names. Raises KeyError for a parameter that is there under none.
     """
     values = source.parameters() if isinstance(source, Run) else safetensors.numpy.load_file(source)
     with torch.no_grad():
-        for names, target in _named(module):
-            held = next((name for name in names if name in values), None)
+        for names, target in name_values(module):
+            held = find_name(names, values)
             if held is not None:
                 target.copy_(torch.from_numpy(numpy.array(values[held])).reshape(target.shape))
             elif isinstance(target, torch.nn.Parameter):
@@ -76,7 +77,7 @@ def compare(run: Run, module: torch.nn.Module, exported: Export) -> Comparison:
     norms: list[float] = []
     gradients: dict[str, float] = {}
     dumped = run.path / 'gradients.safetensors'
-    with _in_training(twin):
+    with in_training(twin):
         for row in rows:
             for group in optimizer.param_groups:
                 group['lr'] = row['lr']
@@ -87,13 +88,13 @@ def compare(run: Run, module: torch.nn.Module, exported: Export) -> Comparison:
                 (loss / settings['micro_batches']).backward()
                 total += float(loss.detach()) / settings['micro_batches']
             if not losses and dumped.exists():
-                gradients = _compare_values([(names, value.grad) for names, value in _named(twin) if value.grad is not None],
+                gradients = _compare_values([(names, value.grad) for names, value in name_values(twin) if value.grad is not None],
                                             safetensors.numpy.load_file(dumped))
             norms.append(_clip(trained, settings.get('clip_norm', float('inf'))))
             optimizer.step()
             losses.append(total)
     return Comparison(_deviation(losses, [row['loss'] for row in rows]), _deviation(norms, [row['grad_norm'] for row in rows]),
-                      gradients, _compare_values(_named(twin), run.parameters()))
+                      gradients, _compare_values(name_values(twin), run.parameters()))
 
 
 def _read_batches(run: Run, module: torch.nn.Module) -> Any:
@@ -114,10 +115,10 @@ def _make_optimizer(module: torch.nn.Module, settings: dict[str, Any], exported:
     known = {each['name']: each for each in check(exported)['parameters']}
     decayed: list[torch.Tensor] = []
     others: list[torch.Tensor] = []
-    for names, value in _named(module):
-        entry = next((known[name] for name in names if name in known), None)
-        if value.requires_grad and entry and entry['trains']:
-            (decayed if entry['decays'] else others).append(value)
+    for names, value in name_values(module):
+        held = find_name(names, known)
+        if value.requires_grad and held is not None and known[held]['trains']:
+            (decayed if known[held]['decays'] else others).append(value)
     decay = settings['weight_decay']
     groups = [{'params': params, 'weight_decay': share} for params, share in ((decayed, decay), (others, 0.0)) if params]
     if settings['optimizer'] == 'adamw':
@@ -148,19 +149,11 @@ def _deviation(wanted: list[float], got: list[float]) -> float:
     return max((abs(a - b) / max(abs(a), 1e-30) for a, b in zip(wanted, got)), default=0.0)
 
 
-def _named(module: torch.nn.Module) -> list[tuple[list[str], torch.Tensor]]:
-    """Returns parameters and buffers, each once with all its names."""
-    found: dict[int, tuple[list[str], torch.Tensor]] = {}
-    for name, value in (*module.named_parameters(remove_duplicate=False), *module.named_buffers(remove_duplicate=False)):
-        found.setdefault(id(value), ([], value))[0].append(name)
-    return list(found.values())
-
-
 def _compare_values(wanted: list[tuple[list[str], torch.Tensor]], got: dict[str, numpy.ndarray]) -> dict[str, float]:
     """Returns the deviation of each tensor that `got` has under one of its names, by its first name."""
     pairs = {}
     for names, tensor in wanted:
-        held = next((name for name in names if name in got), None)
+        held = find_name(names, got)
         if held is not None:
             pairs[names[0]] = tensor.detach().cpu().double().numpy().ravel(), got[held].astype(numpy.float64).ravel()
     largest = {name: float(numpy.abs(theirs).max(initial=0)) for name, (theirs, _) in pairs.items()}

@@ -15,6 +15,7 @@ import onnx
 import torch
 
 from .command import WindlassError
+from .modules import in_training
 from .training import check
 
 
@@ -52,7 +53,7 @@ def export(module: torch.nn.Module, inputs: Mapping[str, Any], path: str | pathl
 
 
 def _export(module: torch.nn.Module, inputs: Mapping[str, Any], path: pathlib.Path, settings: dict[str, Any]) -> Export:
-    with _in_training(module), _with_settings(module, settings), _in_silence():
+    with in_training(module), _with_settings(module, settings), _in_silence():
         torch.onnx.export(module, (), str(path), kwargs=dict(inputs), dynamo=True, optimize=False, input_names=list(inputs), verbose=False)
         trained = {name for name, each in module.named_modules() if isinstance(each, torch.nn.modules.batchnorm._BatchNorm) and each.training}
     model = onnx.load(path, load_external_data=False)
@@ -63,18 +64,6 @@ def _export(module: torch.nn.Module, inputs: Mapping[str, Any], path: pathlib.Pa
     exported = Export(path, {'freeze': frozen} if frozen else {})
     check(exported)
     return exported
-
-
-@contextlib.contextmanager
-def _in_training(module: torch.nn.Module) -> Iterator[None]:
-    modes = {each: each.training for each in module.modules()}
-    if not any(modes.values()):
-        module.train()
-    try:
-        yield
-    finally:
-        for each, mode in modes.items():
-            each.training = mode
 
 
 @contextlib.contextmanager

@@ -7,7 +7,7 @@ import json
 import pathlib
 from typing import TYPE_CHECKING, Any
 
-from .command import run_command, to_flags
+from .command import read_model, run_command, to_flags
 
 if TYPE_CHECKING:
     from .exporting import Export
@@ -45,7 +45,6 @@ def plan(model: Export | str | pathlib.Path, cluster: str | pathlib.Path, output
 
     Settings are the flags of `windlass plan`, as in `strategy='zero3', precision='bf16', micro_batches=8`.
     """
-    # An export brings the flags that it needs.
-    path, own = getattr(model, 'path', model), getattr(model, 'settings', {})
+    path, own = read_model(model)
     summary = run_command('plan', path, *to_flags({**own, **settings, 'cluster': cluster}), '-o', output)
     return Plan(pathlib.Path(output), summary)

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Union
 import numpy
 import safetensors.numpy
 
-from .command import run_command, to_flags
+from .command import read_model, run_command, to_flags
+from .modules import name_values
 from .runs import Run
 
 if TYPE_CHECKING:
@@ -19,10 +20,10 @@ if TYPE_CHECKING:
 Data = Union[Sequence[Mapping[str, Any]], Mapping[str, Any], str, pathlib.Path, Sequence[Union[str, pathlib.Path]]]
 
 
-
 def check(model: Export | str | pathlib.Path, **settings: Any) -> dict[str, Any]:
     """Returns what `windlass check` says of a model: its parameters, inputs, loss and operators, and what is not supported."""
-    return run_command('check', getattr(model, 'path', model), *to_flags({**getattr(model, 'settings', {}), **settings}))
+    path, own = read_model(model)
+    return run_command('check', path, *to_flags({**own, **settings}))
 
 
 def to_array(value: Any) -> numpy.ndarray:
@@ -50,8 +51,8 @@ def write_values(module: Any, folder: pathlib.Path) -> pathlib.Path:
     """Writes the parameters and buffers of a module of torch, under each of their names, to initial.safetensors in `folder`."""
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / 'initial.safetensors'
-    named = {**dict(module.named_buffers(remove_duplicate=False)), **dict(module.named_parameters(remove_duplicate=False))}
-    safetensors.numpy.save_file({name: to_array(value.float() if value.is_floating_point() else value) for name, value in named.items()}, file)
+    safetensors.numpy.save_file({name: to_array(value.float() if value.is_floating_point() else value)
+                                 for names, value in name_values(module) for name in names}, file)
     return file
 
 
@@ -66,7 +67,7 @@ def train(model: Export | str | pathlib.Path, data: Data, output: str | pathlib.
     gradients.safetensors in the run's folder, for `compare`. `init_from` may be a module of torch, such as a pretrained one.
     """
     run = Run(output)
-    own = getattr(model, 'settings', {})
+    path, own = read_model(model)
     shown = sum(1 for _ in run.read_metrics()) if settings.get('resume') else 0
 
     def show_rows() -> None:
@@ -81,6 +82,6 @@ def train(model: Export | str | pathlib.Path, data: Data, output: str | pathlib.
     if hasattr(settings.get('init_from'), 'named_parameters'):
         settings['init_from'] = write_values(settings['init_from'], run.path)
     files = write_data(data, run.path)
-    run_command('train', getattr(model, 'path', model), *to_flags({**own, **settings, 'data': files, 'o': run.path}),
-                show=show, tick=show_rows)
+    run_command('train', path, *to_flags({**own, **settings, 'data': files, 'o': run.path}),
+                show=show, tick=show_rows if on_metrics else None)
     return run

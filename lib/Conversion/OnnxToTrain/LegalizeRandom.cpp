@@ -91,17 +91,17 @@ Entry Legalizer::dropElements(const Entry &x, double ratio) {
   return eval.reshape(Entry::of(dropped), x.getShape());
 }
 
+Type Legalizer::readDrawnType(NodeContext &node, Type fallback) {
+  return node.attribute("dtype") ? readElementType(node, "dtype") : fallback;
+}
+
 LogicalResult Legalizer::legalizeUniform(NodeContext &node) {
   bool isLike = node.op.getOpType() == "RandomUniformLike";
   if (isLike && failed(expectTensors(node, 1)))
     return failure();
   if (node.getFloat("low", 0) != 0 || node.getFloat("high", 1) != 1)
     return unsupported("draws from another range than from 0 to 1");
-  Type element = builder.getF32Type();
-  if (node.attribute("dtype"))
-    element = readElementType(node, "dtype");
-  else if (isLike)
-    element = node.inputs[0].getElementType();
+  Type element = readDrawnType(node, isLike ? node.inputs[0].getElementType() : builder.getF32Type());
   std::optional<llvm::ArrayRef<int64_t>> given = node.getInts("shape");
   if (!isa_and_nonnull<FloatType>(element) || (!isLike && !given))
     return invalid(node, "draws no floats, or has no shape");
@@ -118,9 +118,7 @@ LogicalResult Legalizer::legalizeBernoulli(NodeContext &node) {
   const Entry &rates = node.inputs[0];
   if (!rates.isFloat() || !rates.known || !rates.known->isSplat())
     return unsupported("has rates that are not one constant");
-  Type element = rates.getElementType();
-  if (node.attribute("dtype"))
-    element = readElementType(node, "dtype");
+  Type element = readDrawnType(node, rates.getElementType());
   if (!isa_and_nonnull<FloatType>(element))
     return unsupported("draws no floats");
   return give(node, drawMask(RankedTensorType::get(rates.getShape(), element), rates.known->getReal(0)));

@@ -273,6 +273,8 @@ private:
   mlir::Value addDropoutKeys();
   /// Drops elements of each sample at the rate `ratio`, and divides the others by 1 - `ratio`.
   Entry dropElements(const Entry &x, double ratio);
+  /// Returns the type of the numbers that a node draws; null where its attribute `dtype` gives one that is not known.
+  mlir::Type readDrawnType(NodeContext &node, mlir::Type fallback);
   mlir::LogicalResult legalizeUniform(NodeContext &node);
   mlir::LogicalResult legalizeBernoulli(NodeContext &node);
   /// Legalizes a node that reads random numbers: a choice among them, as dropout and stochastic depth make it, becomes

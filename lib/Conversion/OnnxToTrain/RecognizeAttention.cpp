@@ -9,6 +9,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallPtrSet.h"
 
 #include <cmath>
 
@@ -338,17 +339,26 @@ static train::MatmulOp findProductBehind(Value value) {
   return {};
 }
 
-/// Looks from `value` at what it is computed from, at most eight operators deep and without weights' paths, for a
-/// product of two values.
-static bool isFromProduct(Value value, int depth = 8) {
-  Operation *op = value.getDefiningOp();
-  if (!op || depth == 0)
-    return false;
-  if (auto product = dyn_cast<train::MatmulOp>(op))
-    return !product.getLhsBatch().empty();
-  return isa<train::AddOp, train::SubOp, train::MulOp, train::DivOp, train::SelectOp, train::TanhOp, train::CastOp,
-             train::ReshapeOp, train::ConcatOp, train::SliceOp, train::TransposeOp>(op) &&
-         llvm::any_of(op->getOperands(), [&](Value operand) { return isFromProduct(operand, depth - 1); });
+/// Whether a product with batch dims, which is one of two activations, is among what `value` is computed from. Looks
+/// through at most 64 operators, each once.
+static bool isFromProduct(Value value) {
+  constexpr size_t mostOperators = 64;
+  llvm::SmallVector<Value> stack{value};
+  llvm::SmallPtrSet<Operation *, 16> seen;
+  while (!stack.empty() && seen.size() < mostOperators) {
+    Operation *op = stack.pop_back_val().getDefiningOp();
+    if (!op || !seen.insert(op).second)
+      continue;
+    if (auto product = dyn_cast<train::MatmulOp>(op)) {
+      if (!product.getLhsBatch().empty())
+        return true;
+      continue;
+    }
+    if (isa<train::AddOp, train::SubOp, train::MulOp, train::DivOp, train::SelectOp, train::TanhOp, train::CastOp,
+            train::ReshapeOp, train::ConcatOp, train::SliceOp, train::TransposeOp>(op))
+      llvm::append_range(stack, op->getOperands());
+  }
+  return false;
 }
 
 std::string windlass::explainMissedAttention(train::SoftmaxOp op) {

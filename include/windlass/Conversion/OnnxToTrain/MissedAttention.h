@@ -9,8 +9,8 @@
 
 namespace windlass {
 
-/// Returns why a softmax between two products of activations is no attention, as the end of a sentence about it: what
-/// does not match that `train-recognize-attention` looks for. Empty where the softmax is not between two products.
+/// Returns why `train-recognize-attention` did not make an attention of a softmax between two products of activations:
+/// the first thing that does not match, as the end of a sentence about the softmax. Empty where it is not between two.
 std::string explainMissedAttention(train::SoftmaxOp op);
 
 } // namespace windlass

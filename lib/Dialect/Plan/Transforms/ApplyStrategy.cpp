@@ -378,11 +378,7 @@ struct ApplyStrategy : windlass::plan::impl::ApplyStrategyBase<ApplyStrategy> {
     if (microBatches < 1)
       return module.emitError("has ") << microBatches << " micro-batches per step: use at least 1";
     for (func::FuncOp function : getPlannedFunctions(module)) {
-      int64_t batch = 0; // that all inputs have in common
-      for (BlockArgument argument : function.getArguments())
-        if (auto type = llvm::dyn_cast<RankedTensorType>(argument.getType());
-            type && isInput(function, argument) && type.getRank() > 0)
-          batch = std::gcd(batch, type.getDimSize(0));
+      const int64_t batch = getBatch(function);
       if (canShare(dataRanks, microBatches, batch))
         continue;
       SmallVector<int64_t> fitting = listDataRanks(dataRanks, microBatches, batch);
@@ -424,6 +420,15 @@ struct ApplyStrategy : windlass::plan::impl::ApplyStrategyBase<ApplyStrategy> {
 };
 
 } // namespace
+
+int64_t plan::getBatch(func::FuncOp function) {
+  int64_t batch = 0;
+  for (BlockArgument argument : function.getArguments())
+    if (auto type = llvm::dyn_cast<RankedTensorType>(argument.getType());
+        type && isInput(function, argument) && type.getRank() > 0)
+      batch = std::gcd(batch, type.getDimSize(0));
+  return batch;
+}
 
 int64_t plan::getMicroBatches(ModuleOp module) {
   if (auto settings = module->getAttrOfType<DictionaryAttr>(train::kSettingsAttr))

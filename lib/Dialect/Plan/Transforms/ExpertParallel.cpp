@@ -1,5 +1,6 @@
 #include "ExpertParallel.h"
 
+#include "windlass/Dialect/Plan/Transforms/StrategyChoice.h"
 #include "windlass/Dialect/Train/IR/TrainFunctions.h"
 #include "windlass/Support/Words.h"
 
@@ -75,9 +76,7 @@ llvm::Error plan::checkExpertParallel(ModuleOp module, MeshAttr mesh) {
   if (experts == 0)
     return llvm::createStringError("splits experts, and the model has none that are recognized: use another strategy");
   if (func::FuncOp function = train::getMicrobatchFunction(module))
-    for (BlockArgument argument : function.getArguments())
-      if (isInput(argument))
-        batch = std::gcd(batch, llvm::cast<RankedTensorType>(argument.getType()).getDimSize(0));
+    batch = getBatch(function);
   if (experts % ranks != 0)
     return llvm::createStringError("cannot share " + llvm::Twine(experts) + " experts among " + countOf(ranks, "rank") +
                                    " evenly: use a divisor of " + llvm::Twine(experts));

@@ -34,6 +34,7 @@ struct NamedStrategy {
   llvm::Error (*checkModel)(mlir::ModuleOp module, MeshAttr mesh) = nullptr;
 
   bool isForModel() const { return splitModel != nullptr; }
+  /// Whether `checkModel` has nothing to say.
   bool suits(mlir::ModuleOp module, MeshAttr mesh) const;
 };
 

@@ -71,6 +71,9 @@ LayoutAttr gatherShards(LayoutAttr layout, MeshAttr mesh);
 /// batch axes; every other dim is whole.
 LayoutAttr getArgumentLayout(mlir::func::FuncOp function, mlir::BlockArgument argument, MeshAttr mesh);
 
+/// Returns the batch that all inputs of `function` have in common; 0 where it has none.
+int64_t getBatch(mlir::func::FuncOp function);
+
 /// Returns the number of micro-batches of a step, over all ranks.
 int64_t getMicroBatches(mlir::ModuleOp module);
 
