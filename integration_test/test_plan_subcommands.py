@@ -223,6 +223,7 @@ class DiffTest(PlanCase):
                 (lambda plan: plan.update(bucket_bytes=1), ('plan', [], 'bucket_bytes', '26214400', '1')),
                 (lambda plan: plan['model'].update(name='other'), ('plan', [], 'model', good['model']['name'], 'other')),
                 (lambda plan: plan['settings']['no_decay'].pop(0), ('settings', [], 'no_decay', good['settings']['no_decay'][0], None)),
+                (lambda plan: plan['settings'].update(lr_scales={WEIGHT: 0.5}), ('settings', [], 'lr_scales', None, f'{WEIGHT}=0.5')),
                 (lambda plan: plan['mesh'].update(device_order=[3, 2, 1, 0]), ('mesh', [], 'device_order', '0, 1, 2, 3', '3, 2, 1, 0')),
                 (lambda plan: plan['mesh']['axes'][1].update(role='expert'), ('mesh', [], 'roles', 'data: replica, model: model', 'data: replica, model: expert')),
                 (lambda plan: plan['parameters'][WEIGHT].update(master='[16, 64:model] on host'),
@@ -392,7 +393,8 @@ class SettingsTest(PlanCase):
     def test_a_plan_says_what_it_was_made_for(self):
         """A program is the same whether it is made by flags or by the plan that was made by them."""
         model, plan = self.small_gpt(tokens=TOKENS, width=WIDTH, vocabulary=32, layers=2), self.folder / 'plan.json'
-        for flags in (('--freeze', '*wpe*'), ('--freeze', '*.h.0.*', '--no-decay', '*.c_fc.weight'), ('--optimizer', 'sgd', '--clip'), ('--micro-batches', 4)):
+        for flags in (('--freeze', '*wpe*'), ('--freeze', '*.h.0.*', '--no-decay', '*.c_fc.weight'), ('--optimizer', 'sgd', '--clip'), ('--micro-batches', 4),
+                      ('--optimizer', 'lion', '--lr-scale', '*wpe*=0.1', '--lr-scale', '*.h.*=3', '--decay-scale', '*.bias=1', '--decay-scale', '*=0.5')):
             for strategy in ('zero1', 'auto'):
                 with self.subTest(flags=flags, strategy=strategy):
                     words = ('--cluster', 'cpu:2', '--strategy', strategy, *flags)

@@ -1,5 +1,5 @@
-"""Modules of PyTorch and transformers, freshly initialised, from `windlass.export` to `windlass.compare`. Needs torch, transformers and
-onnxscript: see test_recipe.py.
+"""Modules of PyTorch and transformers, freshly initialised, from `windlass.export` to `windlass.compare`. Needs torch, transformers,
+timm and onnxscript: see test_recipe.py.
 
     test_torch.py              a few models closely, and what export and compare refuse
     test_torch.py families     all families of torch_models.py, also as PyTorch's exporter writes them by its defaults
@@ -10,6 +10,7 @@ import re
 import shutil
 import sys
 
+import timm
 import torch
 import transformers
 from torch import nn
@@ -106,6 +107,32 @@ class TorchTest(common.Case):
                         for each, value in module.named_parameters(remove_duplicate=False) if each in held]
                 self.assertGreater(len(same), 5)
                 self.assertTrue(all(same))
+
+    def test_optimizers(self):
+        """Twenty steps of each like PyTorch; Lion is that of timm."""
+        draw = batch(tokens=ids(24, 2, 8), labels=ids(24, 2, 8))
+        for name, flags in (('adam', dict(eps=1e-3, betas='0.8,0.95')), ('lion', dict(lr=3e-4)), ('sgd', dict(momentum=0.9))):
+            with self.subTest(name):
+                module, batches = make_exports.Gpt(tied=True), self.batches(draw, 20)
+                exported = windlass.export(module, batches[0], self.folder / f'{name}.onnx')
+                run = windlass.train(exported, batches, self.folder / name, steps=20, optimizer=name, weight_decay=0.1, **flags)
+                found = windlass.compare(run, module, exported)
+                print(f'{name}: {found}', flush=True)
+                self.assertLess(found.losses, 2e-6)
+                # The sign of a direction that is rounding only may be either.
+                self.assertLess(max(found.parameters.values()), 1e-4 if name != 'lion' else 2e-2)
+
+    def test_lion_is_that_of_timm(self):
+        generator = torch.Generator().manual_seed(5)
+        start, gradients = (torch.randn(*sizes, generator=generator) for sizes in ((7, 5), (20, 7, 5)))
+        settings = {'lr': 0.01, 'betas': (0.9, 0.99), 'weight_decay': 0.1}
+        ours, theirs = (torch.nn.Parameter(start.clone()) for _ in range(2))
+        optimizers = windlass.comparing._Lion([ours], settings), timm.optim.Lion([theirs], **settings)
+        for gradient in gradients:
+            ours.grad, theirs.grad = gradient.clone(), gradient.clone()
+            for optimizer in optimizers:
+                optimizer.step()
+        self.assertLess((ours - theirs).abs().max(), 1e-6)
 
     def test_families(self):
         for name in sorted(set(FAMILIES) - set(CLOSELY)):

@@ -161,9 +161,10 @@ def clusters(folder, made):
         yield Case(f'cluster {text[:30]!r}', ['plan', made / 'classifier.onnx', '--cluster', text, '-o', folder / 'plan.json'], (BAD_INPUT, USAGE), output='plan.json')
     for ranks in (0, -1, 65537, 2**63, 3, 7):
         yield Case(f'{ranks} ranks', ['plan', made / 'classifier.onnx', '-n', ranks, '-o', folder / 'plan.json'], (BAD_INPUT, USAGE), output='plan.json')
-    for flag, values in {'--micro-batches': (0, -1, 2**63, 'two'), '--memory-limit': (0, -1, '1KiB', '1XB', 2**64), '--optimizer': ('adam', ''),
+    for flag, values in {'--micro-batches': (0, -1, 2**63, 'two'), '--memory-limit': (0, -1, '1KiB', '1XB', 2**64), '--optimizer': ('adagrad', ''),
                          '--precision': ('f8',), '--strategy': ('none', '', 'zero1*', 'a' * 10000), '--freeze': ('[', '*', 'none', '\\', '{' * 10000),
-                         '--no-decay': ('[', '{a,', '\\')}.items():
+                         '--no-decay': ('[', '{a,', '\\'), '--lr-scale': ('', '*', '=2', '*=', '*=0', '*=-1', '*=nan', '*=inf', '*=1e300', 'none=2', '[=2', '{' * 10000 + '=2'),
+                         '--decay-scale': ('*=0x', '==', '*=1e-400')}.items():
         for value in values:
             yield Case(f'{flag} {str(value)[:20]}', ['plan', made / 'classifier.onnx', flag, value, '-o', folder / 'plan.json'],
                        (0, BAD_INPUT, USAGE, 3) if flag in ('--freeze', '--no-decay') else (BAD_INPUT, USAGE, 3), output='plan.json')

@@ -54,7 +54,7 @@ Activity analyzeActivity(ModuleOp module, func::FuncOp function, Value loss) {
     bool isActive = false;
     if (auto read = dyn_cast<ReadOp>(op)) {
       auto parameter = symbols.lookup<ParameterOp>(read.getParameter());
-      isActive = parameter && parameter.getTrainable() && !parameter.isRunningStatistic();
+      isActive = parameter && parameter.isOptimized();
     } else {
       isActive = llvm::any_of(op->getOperands(), [&](Value operand) { return reached.contains(operand); });
     }

@@ -79,8 +79,7 @@ LogicalResult Differentiator::findLoss() {
 }
 
 LogicalResult Differentiator::checkActivity() {
-  bool anyTrainable = llvm::any_of(module.getOps<ParameterOp>(),
-                                   [](ParameterOp op) { return op.getTrainable() && !op.isRunningStatistic(); });
+  bool anyTrainable = llvm::any_of(module.getOps<ParameterOp>(), [](ParameterOp op) { return op.isOptimized(); });
   if (!anyTrainable)
     return lossFunction.emitOpError() << "has no trainable parameter; nothing is left to train after freezing";
   if (activity.activeParameters.empty())

@@ -3,6 +3,7 @@
 #include "windlass/Pipeline/Claims.h"
 
 #include "windlass/Dialect/Plan/Transforms/NamedStrategies.h"
+#include "windlass/Dialect/Train/IR/Optimizers.h"
 #include "windlass/InitAllDialects.h"
 #include "windlass/Schedule/NamedSchedules.h"
 #include "windlass/Support/Glob.h"
@@ -132,7 +133,10 @@ void CompileFlags::declareModel(Flags &flags) {
 void CompileFlags::declareSettings(Flags &flags) {
   declareModel(flags);
   flags.addHeading("Compiled in:");
-  flags.addChoice("optimizer", {"adamw", "sgd"}, "(default adamw)", settings.optimizer);
+  std::vector<std::string> optimizers;
+  for (const train::Optimizer &each : train::getOptimizers())
+    optimizers.push_back(each.name.str());
+  flags.addChoice("optimizer", optimizers, "(default adamw)", settings.optimizer);
   flags.addChoice(
       "precision", {"f32", "tf32", "bf16", "f16"},
       "precision of values and arithmetic; weights and state stay f32; tf32: only products round (default f32)",
@@ -145,6 +149,19 @@ void CompileFlags::declareSettings(Flags &flags) {
       "labels that are not ignored (default micro-batches)",
       settings.average);
   flags.addSwitch("clip", "compile global-norm clipping in (--clip-norm of train implies it)", settings.clip);
+  for (auto [name, what, patterns] : {std::tuple("lr-scale", "learning rate", &settings.ratePatterns),
+                                      {"decay-scale", "weight decay", &settings.decayPatterns}})
+    flags.add(name, "GLOB=X",
+              std::string("these parameters have X times the ") + what + "; the first pattern that matches counts",
+              [name = name, patterns = patterns](llvm::StringRef text) -> std::string {
+                double scale;
+                auto [glob, number] = text.rsplit('=');
+                if (glob.empty() || number.getAsDouble(scale) || !(scale > 0 && scale <= train::kMostScale))
+                  return llvm::formatv("--{0} takes GLOB=X with a number X above 0 and at most {1}, not {2}", name,
+                                       train::kMostScale, printable(text));
+                patterns->push_back(text.str());
+                return "";
+              });
   flags.addList("no-decay", "GLOB", "parameters without weight decay, besides those of rank 1 and 0", settings.noDecay);
 }
 
@@ -302,6 +319,14 @@ static int takeSettings(Console &console, CompileFlags &flags, const Flags &give
   if (!given.isGiven("no-decay"))
     for (const std::string &name : plan.settings.noDecay)
       settings.noDecay.push_back(escapeGlob(name));
+  auto takeScales = [&](const char *flag, const std::map<std::string, double> &scales,
+                        std::vector<std::string> &patterns) {
+    if (!given.isGiven(flag))
+      for (const auto &[name, scale] : scales)
+        patterns.push_back(llvm::formatv("{0}={1:e16}", escapeGlob(name), scale));
+  };
+  takeScales("lr-scale", plan.settings.rateScales, settings.ratePatterns);
+  takeScales("decay-scale", plan.settings.decayScales, settings.decayPatterns);
   if (given.isGiven("pin") && plan::sortPins(flags.choice.pins) != plan.settings.pins)
     return console.fail(Code::contradiction,
                         "--pin " + printable(flags.choice.pins.front()) +

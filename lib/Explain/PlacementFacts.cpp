@@ -313,7 +313,7 @@ ParameterFacts PlacementFacts::describeParameter(StringRef logicalName) {
     RankedTensorType type = parameter.getTensorType();
     facts.name = logicalName.str();
     facts.type = toText(type);
-    facts.trains = parameter.getTrainable() && !parameter.isRunningStatistic();
+    facts.trains = parameter.isOptimized();
     auto layoutOf = [&](StringRef attribute) { return parameter->getAttrOfType<plan::LayoutAttr>(attribute); };
     plan::LayoutAttr compute = layoutOf(plan::kLayoutAttr), gradient = layoutOf(plan::kGradientLayoutAttr),
                      master = layoutOf(plan::kMasterLayoutAttr);

@@ -278,6 +278,7 @@ static Rule getRule(KernelKind kind) {
   case KernelKind::square_sum:
     return squareSums;
   case KernelKind::adamw:
+  case KernelKind::lion:
   case KernelKind::sgd:
     return update;
   default:

@@ -57,7 +57,7 @@ void keepAll(KernelCall &call) {
 void adamw(KernelCall &call) {
   if (!requireUpdate(call, 12, 4))
     return;
-  bool decays = call.flag("decays");
+  const bool decays = call.flag("decays"), coupled = call.flag("coupled");
   dispatchFloat(call.floats(), [&](auto zero) {
     using T = decltype(zero);
     auto scalar = [&](size_t i) { return call.inputs[i].values<T>()[0]; };
@@ -72,11 +72,38 @@ void adamw(KernelCall &call) {
       return;
     }
     for (size_t i = 0; i < weight.size(); ++i) {
-      const T g = gradient[i] * scale;
-      const T w = decays ? weight[i] * (T(1) - rate * decay) : weight[i];
+      const T g = gradient[i] * scale + (decays && coupled ? decay * weight[i] : T(0));
+      const T w = decays && !coupled ? weight[i] * (T(1) - rate * decay) : weight[i];
       newMean[i] = mean[i] + share1 * (g - mean[i]);
       newSquare[i] = square[i] + share2 * (g * g - square[i]);
       newWeight[i] = w - rate * (newMean[i] / correction1) / (std::sqrt(newSquare[i] / correction2) + epsilon);
+    }
+  });
+}
+
+void lion(KernelCall &call) {
+  if (!requireUpdate(call, 8, 3))
+    return;
+  const bool decays = call.flag("decays");
+  dispatchFloat(call.floats(), [&](auto zero) {
+    using T = decltype(zero);
+    auto scalar = [&](size_t i) { return call.inputs[i].values<T>()[0]; };
+    const T rate = scalar(3), share1 = scalar(4), share2 = scalar(5), decay = scalar(6), scale = scalar(7);
+    ArrayRef<T> weight = call.inputs[0].values<T>(), mean = call.inputs[1].values<T>();
+    ArrayRef<T> gradient = call.inputs[2].values<T>();
+    MutableArrayRef<T> newWeight = call.results[0].mutableValues<T>(), newMean = call.results[1].mutableValues<T>();
+    if (std::isnan(scale)) {
+      keepAll(call);
+      return;
+    }
+    for (size_t i = 0; i < weight.size(); ++i) {
+      const T g = gradient[i] * scale;
+      const T w = decays ? weight[i] * (T(1) - rate * decay) : weight[i];
+      const T direction = mean[i] + share1 * (g - mean[i]);
+      // A NaN stays visible, and 0 stays 0.
+      const T sign = direction > T(0) ? T(1) : direction < T(0) ? T(-1) : direction;
+      newWeight[i] = w - rate * sign;
+      newMean[i] = mean[i] + share2 * (g - mean[i]);
     }
   });
 }
@@ -124,6 +151,7 @@ void windlass::interpreter::addOptimizerKernels(KernelTable &table) {
   table["train.square_sum"] = squareSum;
   table["train.clip_factor"] = clipFactor;
   table["train.adamw"] = adamw;
+  table["train.lion"] = lion;
   table["train.sgd"] = sgd;
   table["train.average"] = average;
 }

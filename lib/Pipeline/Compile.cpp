@@ -80,8 +80,11 @@ LogicalResult Compilation::buildFunctions(const CompileSettings &settings) {
   options.optimizer = settings.optimizer;
   options.clip = settings.clip;
   options.precision = settings.precision;
-  for (const std::string &pattern : settings.noDecay)
-    options.noDecay.push_back(pattern);
+  for (auto [patterns, option] : {std::pair(&settings.noDecay, &options.noDecay),
+                                  {&settings.decayPatterns, &options.decayScales},
+                                  {&settings.ratePatterns, &options.rateScales}})
+    for (const std::string &pattern : *patterns)
+      option->push_back(pattern);
   return runPasses(*module, Code::training,
                    [&](OpPassManager &manager) { addPhase(manager, Phase::buildFunctions, options); });
 }

@@ -24,8 +24,9 @@ static void addFunctions(OpPassManager &manager, const FunctionsOptions &options
   optimizer.optimizer = options.optimizer;
   optimizer.microBatches = options.microBatches;
   optimizer.clip = options.clip;
-  for (const std::string &pattern : options.noDecay)
-    optimizer.noDecay.push_back(pattern);
+  optimizer.noDecay.assign(options.noDecay.begin(), options.noDecay.end());
+  optimizer.decayScales.assign(options.decayScales.begin(), options.decayScales.end());
+  optimizer.rateScales.assign(options.rateScales.begin(), options.rateScales.end());
   manager.addPass(train::createAddOptimizerPass(optimizer));
   train::LowerPrecisionPassOptions precision;
   precision.precision = options.precision;

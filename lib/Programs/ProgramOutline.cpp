@@ -105,7 +105,11 @@ void ProgramOutline::addSettings(ModuleOp module, int64_t ranks) {
   job.model = keep(model ? model.getValue() : "");
   job.plan_hash = "";
   job.micro_batches = static_cast<int32_t>(settings.getAs<IntegerAttr>("micro_batches").getInt());
-  job.kind = optimizer.getValue() == "adamw" ? rt::optimizer::adamw : rt::optimizer::sgd;
+  job.kind = llvm::StringSwitch<rt::optimizer>(optimizer.getValue())
+                 .Case("adamw", rt::optimizer::adamw)
+                 .Case("adam", rt::optimizer::adam)
+                 .Case("lion", rt::optimizer::lion)
+                 .Default(rt::optimizer::sgd);
   job.clips = clip && clip.getValue();
   job.precision = keep(train::getPrecision(module));
   axes.push_back({"ranks", static_cast<int32_t>(ranks)});

@@ -121,9 +121,27 @@ def _make_optimizer(module: torch.nn.Module, settings: dict[str, Any], exported:
             (decayed if known[held]['decays'] else others).append(value)
     decay = settings['weight_decay']
     groups = [{'params': params, 'weight_decay': share} for params, share in ((decayed, decay), (others, 0.0)) if params]
-    if settings['optimizer'] == 'adamw':
-        return torch.optim.AdamW(groups, lr=settings['lr'], betas=(settings['beta1'], settings['beta2']), eps=settings['eps'])
-    return torch.optim.SGD(groups, lr=settings['lr'], momentum=settings['momentum'])
+    if settings['optimizer'] == 'sgd':
+        return torch.optim.SGD(groups, lr=settings['lr'], momentum=settings['momentum'])
+    betas = (settings['beta1'], settings['beta2'])
+    if settings['optimizer'] == 'lion':
+        return _Lion(groups, {'lr': settings['lr'], 'betas': betas})
+    kind = torch.optim.AdamW if settings['optimizer'] == 'adamw' else torch.optim.Adam
+    return kind(groups, lr=settings['lr'], betas=betas, eps=settings['eps'])
+
+
+class _Lion(torch.optim.Optimizer):
+    """Lion (Chen et al., arXiv:2302.06675), which PyTorch does not have."""
+
+    @torch.no_grad()
+    def step(self, closure: None = None) -> None:
+        for group in self.param_groups:
+            beta1, beta2 = group['betas']
+            for value in group['params']:
+                average = self.state[value].setdefault('exp_avg', torch.zeros_like(value))
+                direction = torch.sign(torch.lerp(average, value.grad, 1 - beta1))
+                value.mul_(1 - group['lr'] * group['weight_decay']).sub_(direction, alpha=group['lr'])
+                average.lerp_(value.grad, 1 - beta2)
 
 
 def _clip(values: list[torch.Tensor], limit: float) -> float:

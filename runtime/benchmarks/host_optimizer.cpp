@@ -109,7 +109,7 @@ status update(stream &s, const kind &k, const operands &o, std::int64_t begin, s
   if (k.states == 1)
     return sgd(s, w, m, rounded, g, hyper.rate(), hyper.tenth(), hyper.tenth(), hyper.one(), true);
   return adamw(s, w, m, v, rounded, g, hyper.rate(), hyper.tenth(), hyper.tenth(), hyper.rate(), hyper.tenth(),
-               hyper.one(), hyper.one(), hyper.one(), true);
+               hyper.one(), hyper.one(), hyper.one(), decay_mode::decoupled);
 }
 
 /// Updates `count` parameters of `each` elements by one command.
@@ -121,7 +121,7 @@ status update_joined(stream &s, const kind &k, const operands &o, std::int32_t c
     list.of[list.count] = {each, o.w() + at, o.m() + at, o.v() + at, o.g() + at, o.rounded() + 2 * at};
   }
   return adamw_list(s, list, hyper.rate(), hyper.tenth(), hyper.tenth(), hyper.rate(), hyper.tenth(), hyper.one(),
-                    hyper.one(), hyper.one(), true);
+                    hyper.one(), hyper.one(), decay_mode::decoupled);
 }
 
 /// Writes 64 bytes that are not read again soon.

@@ -159,7 +159,7 @@ void add_update(std::vector<kernel> &kernels, operands &o) {
   kernels.push_back({"square_sum", 3, [=](stream &s) { return square_sum(s, sum, grad, false); }});
   kernels.push_back({"adamw", 3, [=](stream &s) {
                        return adamw(s, weight, first, second, view(), grad, small, one, one, one, small, one, one, one,
-                                    true);
+                                    decay_mode::decoupled);
                      }});
 }
 

@@ -36,9 +36,9 @@ std::vector<double> update(stream &compute, stream &updating, bool has_list) {
     updated_parameters all;
     all.count = 1;
     all.of[0] = {n, &w[0], &m[0], &v[0], &g[0], nullptr};
-    EXPECT_STATUS_OK(adamw_list(updating, all, rate, tenth, tenth, tenth, tenth, one, one, one, true));
+    EXPECT_STATUS_OK(adamw_list(updating, all, rate, tenth, tenth, tenth, tenth, one, one, one, decay_mode::decoupled));
   } else {
-    EXPECT_STATUS_OK(adamw(updating, w, m, v, {}, g, rate, tenth, tenth, tenth, tenth, one, one, one, true));
+    EXPECT_STATUS_OK(adamw(updating, w, m, v, {}, g, rate, tenth, tenth, tenth, tenth, one, one, one, decay_mode::decoupled));
   }
   EXPECT_STATUS_OK(sgd(updating, w, m, {}, g, rate, tenth, tenth, one, false));
   EXPECT_STATUS_OK(updating.record(weight));

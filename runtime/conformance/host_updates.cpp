@@ -18,22 +18,27 @@ using detail::bf16;
 using detail::bits_from_float;
 using detail::f16;
 using detail::float_from_bits;
+using detail::lion_step;
 using detail::sgd_step;
 
-/// The hyperparameters of both steps.
+/// The hyperparameters of all steps.
 struct hyperparameters {
   float learning_rate = 0.01f, one_minus_beta1 = 0.1f, one_minus_beta2 = 0.01f, epsilon = 1e-3f, weight_decay = 0.1f,
         bias_correction1 = 0.4f, bias_correction2 = 0.3f, gradient_scale = 0.5f, momentum = 0.9f;
-  bool decays = true;
+  decay_mode decay = decay_mode::decoupled;
+  bool decays() const { return decay != decay_mode::none; }
 
   static view of(const float &value) {
     return dense_view(reinterpret_cast<std::byte *>(const_cast<float *>(&value)), element_type::f32, {});
   }
   detail::adamw_scalars adamw() const {
     return {of(learning_rate),    of(one_minus_beta1),  of(one_minus_beta2), of(epsilon), of(weight_decay),
-            of(bias_correction1), of(bias_correction2), of(gradient_scale),  decays};
+            of(bias_correction1), of(bias_correction2), of(gradient_scale),  decay};
   }
-  detail::sgd_scalars sgd() const { return {&learning_rate, &momentum, &weight_decay, &gradient_scale, decays}; }
+  detail::lion_scalars lion() const {
+    return {&learning_rate, &one_minus_beta1, &one_minus_beta2, &weight_decay, &gradient_scale, decays()};
+  }
+  detail::sgd_scalars sgd() const { return {&learning_rate, &momentum, &weight_decay, &gradient_scale, decays()}; }
 };
 
 /// A parameter of which each operand begins at a place of its own within a line of the cache.
@@ -77,12 +82,17 @@ status run_adamw(stream &s, const parameter &p, const hyperparameters &h) {
   const auto of = hyperparameters::of;
   return adamw(s, p.of(p.w()), p.of(p.m()), p.of(p.v()), p.rounded_view(), p.of(p.g()), of(h.learning_rate),
                of(h.one_minus_beta1), of(h.one_minus_beta2), of(h.epsilon), of(h.weight_decay), of(h.bias_correction1),
-               of(h.bias_correction2), of(h.gradient_scale), h.decays);
+               of(h.bias_correction2), of(h.gradient_scale), h.decay);
+}
+status run_lion(stream &s, const parameter &p, const hyperparameters &h) {
+  const auto of = hyperparameters::of;
+  return lion(s, p.of(p.w()), p.of(p.m()), p.rounded_view(), p.of(p.g()), of(h.learning_rate), of(h.one_minus_beta1),
+              of(h.one_minus_beta2), of(h.weight_decay), of(h.gradient_scale), h.decays());
 }
 status run_sgd(stream &s, const parameter &p, const hyperparameters &h) {
   const auto of = hyperparameters::of;
   return sgd(s, p.of(p.w()), p.of(p.m()), p.rounded_view(), p.of(p.g()), of(h.learning_rate), of(h.momentum),
-             of(h.weight_decay), of(h.gradient_scale), h.decays);
+             of(h.weight_decay), of(h.gradient_scale), h.decays());
 }
 
 /// Weight and state, as they were or as they should become.
@@ -99,9 +109,8 @@ values expect_adamw(const parameter &p, const hyperparameters &h) {
     step.apply(e.w[i], e.m[i], e.v[i], e.w[i], e.m[i], e.v[i], p.g()[i]);
   return e;
 }
-values expect_sgd(const parameter &p, const hyperparameters &h) {
+template <class Step> values expect_average(const parameter &p, const Step &step) {
   values e(p);
-  const sgd_step step(h.sgd());
   for (std::size_t i = 0; i < e.w.size(); ++i)
     step.apply(e.w[i], e.m[i], e.w[i], e.m[i], p.g()[i]);
   return e;
@@ -135,12 +144,15 @@ constexpr element_type all_types[] = {element_type::f32, element_type::bf16, ele
 const std::array<std::int64_t, 5> all_offsets[] = {{0, 0, 0, 0, 0}, {1, 1, 1, 1, 1}, {4, 4, 4, 4, 8},
                                                    {1, 2, 3, 5, 7}, {9, 0, 6, 3, 2}, {0, 0, 0, 0, 1}};
 
-/// Runs both steps on `p` and expects their bits.
+/// Runs all steps on `p` and expects their bits.
 void check_steps(stream &s, const parameter &p, const hyperparameters &h, element_type rounded) {
   const values adamw_result = expect_adamw(p, h);
   EXPECT_STATUS_OK(run_adamw(s, p, h));
   expect_values(p, adamw_result, rounded);
-  const values sgd_result = expect_sgd(p, h);
+  const values lion_result = expect_average(p, lion_step(h.lion()));
+  EXPECT_STATUS_OK(run_lion(s, p, h));
+  expect_values(p, lion_result, rounded);
+  const values sgd_result = expect_average(p, sgd_step(h.sgd()));
   EXPECT_STATUS_OK(run_sgd(s, p, h));
   expect_values(p, sgd_result, rounded);
 }
@@ -150,9 +162,9 @@ TEST(HostUpdates, AnySizeAndPlace) {
   for (const element_type rounded : all_types)
     for (const std::int64_t n : {0, 1, 7, 31, 32, 33, 63, 64, 65, 100, 255, 1000, 17003})
       for (const auto &offsets : all_offsets)
-        for (const bool decays : {false, true}) {
+        for (const decay_mode mode : {decay_mode::none, decay_mode::decoupled, decay_mode::coupled}) {
           hyperparameters h;
-          h.decays = decays;
+          h.decay = mode;
           check_steps(s, parameter(n, offsets, rounded), h, rounded);
         }
 }
@@ -235,7 +247,7 @@ status run_list(stream &s, const std::vector<parameter> &all, element_type round
   const auto of = hyperparameters::of;
   return adamw_list(s, list_of(all, rounded), of(h.learning_rate), of(h.one_minus_beta1), of(h.one_minus_beta2),
                     of(h.epsilon), of(h.weight_decay), of(h.bias_correction1), of(h.bias_correction2),
-                    of(h.gradient_scale), h.decays);
+                    of(h.gradient_scale), h.decay);
 }
 
 // Threads divide all elements, so parts begin and end within parameters, and hold several or none.
@@ -269,6 +281,8 @@ TEST(HostUpdates, OverflowedGradientsOnlyRound) {
     const parameter one(20003, all_offsets[3], rounded);
     const values before(one);
     EXPECT_STATUS_OK(run_adamw(s, one, h));
+    expect_values(one, before, rounded);
+    EXPECT_STATUS_OK(run_lion(s, one, h));
     expect_values(one, before, rounded);
     EXPECT_STATUS_OK(run_sgd(s, one, h));
     expect_values(one, before, rounded);

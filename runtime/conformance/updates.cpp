@@ -24,10 +24,15 @@ constexpr double rate = 0.01, beta1 = 0.9, beta2 = 0.99, epsilon = 1e-3, decay =
                  correction2 = 0.3, scale = 0.5, momentum = 0.9;
 
 status run_adamw(stream &s, const view &w, const view &m, const view &v, const view &rounded, const view &g,
-                 float factor, bool decays) {
+                 float factor, decay_mode decays) {
   return adamw(s, w, m, v, rounded, g, scalar_tensor(rate), scalar_tensor(1 - beta1), scalar_tensor(1 - beta2),
                scalar_tensor(epsilon), scalar_tensor(decay), scalar_tensor(correction1), scalar_tensor(correction2),
                scalar_tensor(factor), decays);
+}
+status run_lion(stream &s, const view &w, const view &m, const view &rounded, const view &g, float factor,
+                bool decays) {
+  return lion(s, w, m, rounded, g, scalar_tensor(rate), scalar_tensor(1 - beta1), scalar_tensor(1 - beta2),
+              scalar_tensor(decay), scalar_tensor(factor), decays);
 }
 status run_sgd(stream &s, const view &w, const view &v, const view &rounded, const view &g, float factor, bool decays) {
   return sgd(s, w, v, rounded, g, scalar_tensor(rate), scalar_tensor(momentum), scalar_tensor(decay),
@@ -38,13 +43,13 @@ status run_sgd(stream &s, const view &w, const view &v, const view &rounded, con
 struct expected_values {
   std::vector<double> w, m, v;
 };
-expected_values expect_adamw(const tensor &w, const tensor &m, const tensor &v, const tensor &g, bool decays) {
+expected_values expect_adamw(const tensor &w, const tensor &m, const tensor &v, const tensor &g, decay_mode mode) {
   expected_values e = {w.values(), m.values(), v.values()};
   for (std::size_t i = 0; i < e.w.size(); ++i) {
-    const double d = double(g[std::int64_t(i)]) * scale;
+    const double d = double(g[std::int64_t(i)]) * scale + (mode == decay_mode::coupled ? decay * e.w[i] : 0);
     e.m[i] = beta1 * e.m[i] + (1 - beta1) * d;
     e.v[i] = beta2 * e.v[i] + (1 - beta2) * d * d;
-    e.w[i] = e.w[i] * (decays ? 1 - rate * decay : 1) -
+    e.w[i] = e.w[i] * (mode == decay_mode::decoupled ? 1 - rate * decay : 1) -
              rate * (e.m[i] / correction1) / (std::sqrt(e.v[i] / correction2) + epsilon);
   }
   return e;
@@ -55,8 +60,10 @@ void make_positive(const tensor &v) {
     v[i] = std::fabs(v[i]);
 }
 
+constexpr decay_mode decay_modes[] = {decay_mode::none, decay_mode::decoupled, decay_mode::coupled};
+
 TEST(AdamW, Formula) {
-  for (const bool decays : {false, true}) {
+  for (const decay_mode decays : decay_modes) {
     test_stream s(3);
     const tensor w({131, 257}), m({131, 257}), v({131, 257}), g({131, 257}, {1, 0});
     make_positive(v);
@@ -76,8 +83,35 @@ TEST(AdamW, FirstSecondMomentIsExact) {
   g[0] = 0.75f;
   EXPECT_STATUS_OK(adamw(s, w, m, v, view(), g, scalar_tensor(0.01f), scalar_tensor(static_cast<float>(1 - 0.9)),
                          scalar_tensor(static_cast<float>(1 - 0.999)), scalar_tensor(1e-8f), scalar_tensor(0),
-                         scalar_tensor(0.1f), scalar_tensor(0.001f), scalar_tensor(1), false));
+                         scalar_tensor(0.1f), scalar_tensor(0.001f), scalar_tensor(1), decay_mode::none));
   EXPECT_NEAR(v[0], 0.001 * 0.75 * 0.75, 1e-7 * 0.001);
+}
+
+TEST(Lion, Formula) {
+  for (const bool decays : {false, true}) {
+    test_stream s(3);
+    const tensor w({131, 257}), m({131, 257}), g({131, 257}, {1, 0});
+    m[5] = g[5] = 0;
+    std::vector<double> e_w = w.values(), e_m = m.values();
+    for (std::size_t i = 0; i < e_w.size(); ++i) {
+      const double d = double(g[std::int64_t(i)]) * scale, direction = beta1 * e_m[i] + (1 - beta1) * d;
+      e_w[i] = e_w[i] * (decays ? 1 - rate * decay : 1) - rate * ((direction > 0) - (direction < 0));
+      e_m[i] = beta2 * e_m[i] + (1 - beta2) * d;
+    }
+    EXPECT_STATUS_OK(run_lion(s, w, m, view(), g, scale, decays));
+    expect_near(w, e_w, 1e-6);
+    expect_near(m, e_m, 1e-6);
+  }
+}
+
+// A gradient that is no number is not hidden by the sign.
+TEST(Lion, NaNReachesTheWeight) {
+  test_stream s;
+  const tensor w({3}), m({3}), g({3});
+  g[1] = NAN;
+  EXPECT_STATUS_OK(run_lion(s, w, m, view(), g, 1, true));
+  EXPECT_TRUE(std::isnan(w[1]) && std::isnan(m[1]));
+  EXPECT_FALSE(std::isnan(w[0]) || std::isnan(w[2]));
 }
 
 TEST(Sgd, Formula) {
@@ -118,7 +152,7 @@ template <class H> void expect_rounding(const basic_tensor<H> &rounded, const te
 
 /// A step that rounds leaves the same bits as one that does not, and the rounded weight beside; also where operands
 /// begin at no multiple of 16 bytes, and where gradients have overflowed.
-template <class H> void check_rounding(std::int64_t n, std::int64_t offset, float factor, bool decays) {
+template <class H> void check_rounding(std::int64_t n, std::int64_t offset, float factor, decay_mode mode) {
   test_stream s(2);
   const tensor w({n}), m({n}), v({n}), g({n});
   make_positive(v);
@@ -127,17 +161,19 @@ template <class H> void check_rounding(std::int64_t n, std::int64_t offset, floa
   for (std::int64_t i = 0; i < n; ++i)
     rounded[i] = H(i < offset ? w[i] : -77.0f);
   const auto at = [offset](const view &of) { return behind(of, offset); };
-  EXPECT_STATUS_OK(run_adamw(s, at(w), at(m), at(v), view(), at(g), factor, decays));
-  EXPECT_STATUS_OK(run_adamw(s, at(w2), at(m2), at(v2), at(rounded), at(g), factor, decays));
+  EXPECT_STATUS_OK(run_adamw(s, at(w), at(m), at(v), view(), at(g), factor, mode));
+  EXPECT_STATUS_OK(run_adamw(s, at(w2), at(m2), at(v2), at(rounded), at(g), factor, mode));
   EXPECT_EQ(w2.values(), w.values());
   EXPECT_EQ(m2.values(), m.values());
   EXPECT_EQ(v2.values(), v.values());
   expect_rounding(rounded, w2);
-  EXPECT_STATUS_OK(run_sgd(s, at(w), at(m), view(), at(g), factor, decays));
-  EXPECT_STATUS_OK(run_sgd(s, at(w2), at(m2), at(rounded), at(g), factor, decays));
-  EXPECT_EQ(w2.values(), w.values());
-  EXPECT_EQ(m2.values(), m.values());
-  expect_rounding(rounded, w2);
+  for (const auto run : {run_lion, run_sgd}) {
+    EXPECT_STATUS_OK(run(s, at(w), at(m), view(), at(g), factor, mode != decay_mode::none));
+    EXPECT_STATUS_OK(run(s, at(w2), at(m2), at(rounded), at(g), factor, mode != decay_mode::none));
+    EXPECT_EQ(w2.values(), w.values());
+    EXPECT_EQ(m2.values(), m.values());
+    expect_rounding(rounded, w2);
+  }
 }
 
 template <class H> class RoundedWeights : public ::testing::Test {};
@@ -148,16 +184,16 @@ using half_types = ::testing::Types<bf16, f16>;
 TYPED_TEST_SUITE(RoundedWeights, half_types, type_names);
 
 TYPED_TEST(RoundedWeights, AreTheNewWeightRounded) {
-  for (const bool decays : {false, true})
+  for (const decay_mode mode : decay_modes)
     for (const std::int64_t n : {1, 7, 255, 4096, 20003})
       for (const std::int64_t offset : {0, 1, 2})
         if (offset < n)
-          check_rounding<TypeParam>(n, offset, scale, decays);
+          check_rounding<TypeParam>(n, offset, scale, mode);
 }
 
 TYPED_TEST(RoundedWeights, StayWhereGradientsOverflow) {
   for (const std::int64_t n : {1, 4099})
-    check_rounding<TypeParam>(n, 0, std::numeric_limits<float>::quiet_NaN(), true);
+    check_rounding<TypeParam>(n, 0, std::numeric_limits<float>::quiet_NaN(), decay_mode::decoupled);
 }
 
 TYPED_TEST(RoundedWeights, AnyStrides) {
@@ -165,8 +201,8 @@ TYPED_TEST(RoundedWeights, AnyStrides) {
   const tensor w({37, 130}), m({37, 130}), v({37, 130}), g({37, 130}, {1, 0}, 3);
   make_positive(v);
   const basic_tensor<TypeParam> rounded({37, 130}, type_of<TypeParam>, {1, 0}, 5);
-  const expected_values e = expect_adamw(w, m, v, g, true);
-  EXPECT_STATUS_OK(run_adamw(s, w, m, v, rounded, g, scale, true));
+  const expected_values e = expect_adamw(w, m, v, g, decay_mode::decoupled);
+  EXPECT_STATUS_OK(run_adamw(s, w, m, v, rounded, g, scale, decay_mode::decoupled));
   expect_near(w, e.w, 1e-6);
   expect_near(m, e.m, 1e-6);
   expect_near(v, e.v, 1e-6);
@@ -185,7 +221,7 @@ template <class H> struct parameter {
 };
 
 /// One command for several parameters leaves the bits that one for each leaves.
-template <class H> void check_list(std::int64_t offset, bool rounds, float factor, bool decays) {
+template <class H> void check_list(std::int64_t offset, bool rounds, float factor, decay_mode mode) {
   test_stream s(2);
   std::vector<parameter<H>> all;
   for (const std::int64_t n : {1, 7, 4096, 20003, 4097, 12})
@@ -199,11 +235,11 @@ template <class H> void check_list(std::int64_t offset, bool rounds, float facto
                              at(p.g).template as<float>(),  rounds ? at(p.rounded).data : nullptr};
     for (std::int64_t i = 0; i < p.w.elements(); ++i)
       p.rounded[i] = H(i < offset || !rounds ? p.w[i] : -77.0f);
-    EXPECT_STATUS_OK(run_adamw(s, at(p.w), at(p.m), at(p.v), view(), at(p.g), factor, decays));
+    EXPECT_STATUS_OK(run_adamw(s, at(p.w), at(p.m), at(p.v), view(), at(p.g), factor, mode));
   }
   EXPECT_STATUS_OK(adamw_list(s, list, scalar_tensor(rate), scalar_tensor(1 - beta1), scalar_tensor(1 - beta2),
                               scalar_tensor(epsilon), scalar_tensor(decay), scalar_tensor(correction1),
-                              scalar_tensor(correction2), scalar_tensor(factor), decays));
+                              scalar_tensor(correction2), scalar_tensor(factor), mode));
   for (const parameter<H> &p : all) {
     EXPECT_EQ(p.w2.values(), p.w.values());
     EXPECT_EQ(p.m2.values(), p.m.values());
@@ -216,31 +252,33 @@ template <class H> void check_list(std::int64_t offset, bool rounds, float facto
 TYPED_TEST(RoundedWeights, OfSeveralParametersInOneCommand) {
   for (const std::int64_t offset : {0, 1, 2})
     for (const bool rounds : {false, true})
-      for (const bool decays : {false, true})
-        check_list<TypeParam>(offset, rounds, scale, decays);
-  check_list<TypeParam>(0, true, std::numeric_limits<float>::quiet_NaN(), true);
-  check_list<TypeParam>(0, false, std::numeric_limits<float>::quiet_NaN(), true);
+      for (const decay_mode mode : decay_modes)
+        check_list<TypeParam>(offset, rounds, scale, mode);
+  for (const bool rounds : {false, true})
+    check_list<TypeParam>(0, rounds, std::numeric_limits<float>::quiet_NaN(), decay_mode::decoupled);
 }
 
 TEST(Updates, RefuseOperandsThatDoNotFit) {
   test_stream s;
   const tensor w({4}), m({4}), v({4}), g({4}), longer({5});
   const basic_tensor<bf16> half({4}, element_type::bf16), longer_half({5}, element_type::bf16);
-  EXPECT_EQ(run_adamw(s, w, m, v, view(), longer, scale, false).code(), status_code::internal);
-  EXPECT_EQ(run_adamw(s, w, m, v, longer_half, g, scale, false).code(), status_code::internal);
-  EXPECT_EQ(run_adamw(s, w, m, v, m, g, scale, false).code(), status_code::internal) << "not of 16 bits";
+  EXPECT_EQ(run_adamw(s, w, m, v, view(), longer, scale, decay_mode::none).code(), status_code::internal);
+  EXPECT_EQ(run_adamw(s, w, m, v, longer_half, g, scale, decay_mode::none).code(), status_code::internal);
+  EXPECT_EQ(run_adamw(s, w, m, v, m, g, scale, decay_mode::none).code(), status_code::internal) << "not of 16 bits";
+  EXPECT_EQ(run_lion(s, w, longer, view(), g, scale, false).code(), status_code::internal);
   EXPECT_EQ(run_sgd(s, half, m, view(), g, scale, false).code(), status_code::internal) << "not f32";
 }
 
 // Gradients of a scaled loss that overflowed.
 TEST(Updates, AFactorThatIsNoNumberChangesNothing) {
-  for (const bool decays : {false, true}) {
+  for (const decay_mode mode : decay_modes) {
     test_stream s;
     const tensor w({131}), m({131}), v({131}), g({131});
     g[7] = INFINITY;
     const std::vector<double> w_before = w.values(), m_before = m.values(), v_before = v.values();
-    EXPECT_STATUS_OK(run_adamw(s, w, m, v, view(), g, NAN, decays));
-    EXPECT_STATUS_OK(run_sgd(s, w, v, view(), g, NAN, decays));
+    EXPECT_STATUS_OK(run_adamw(s, w, m, v, view(), g, NAN, mode));
+    for (const auto run : {run_lion, run_sgd})
+      EXPECT_STATUS_OK(run(s, w, v, view(), g, NAN, mode != decay_mode::none));
     EXPECT_EQ(w.values(), w_before);
     EXPECT_EQ(m.values(), m_before);
     EXPECT_EQ(v.values(), v_before);

@@ -119,11 +119,11 @@ status adamw_on_host(stream &s, const view &weight, const view &exp_avg, const v
                      const view &gradient, const view &learning_rate, const view &one_minus_beta1,
                      const view &one_minus_beta2, const view &epsilon, const view &weight_decay,
                      const view &bias_correction1, const view &bias_correction2, const view &gradient_scale,
-                     bool decays) {
+                     decay_mode decay) {
   if (!are_updatable(weight, {exp_avg, exp_avg_sq, gradient}, rounded))
     return internal_error("adamw got a weight, state and gradient of different sizes or types");
   const adamw_scalars of(learning_rate, one_minus_beta1, one_minus_beta2, epsilon, weight_decay, bias_correction1,
-                         bias_correction2, gradient_scale, decays);
+                         bias_correction2, gradient_scale, decay);
   const work what = {
       "adamw", 0, 2 * bytes_of({weight, exp_avg, exp_avg_sq}) + bytes_of({gradient, rounded}), {weight.elements()}};
   return submit_update<adamw_step>(
@@ -134,13 +134,26 @@ status adamw_on_host(stream &s, const view &weight, const view &exp_avg, const v
 status adamw_list_on_host(stream &s, const updated_parameters &parameters, const view &learning_rate,
                           const view &one_minus_beta1, const view &one_minus_beta2, const view &epsilon,
                           const view &weight_decay, const view &bias_correction1, const view &bias_correction2,
-                          const view &gradient_scale, bool decays) {
+                          const view &gradient_scale, decay_mode decay) {
   const adamw_scalars of(learning_rate, one_minus_beta1, one_minus_beta2, epsilon, weight_decay, bias_correction1,
-                         bias_correction2, gradient_scale, decays);
+                         bias_correction2, gradient_scale, decay);
   return s.submit(work_of(parameters), [parameters, of, threads = s.threads()]() -> status {
     with_rounded(parameters.rounded, [&](auto h) { update_list<decltype(h)>(adamw_step(of), parameters, threads); });
     return {};
   });
+}
+
+status lion_on_host(stream &s, const view &weight, const view &exp_avg, const view &rounded, const view &gradient,
+                    const view &learning_rate, const view &one_minus_beta1, const view &one_minus_beta2,
+                    const view &weight_decay, const view &gradient_scale, bool decays) {
+  if (!are_updatable(weight, {exp_avg, gradient}, rounded))
+    return internal_error("lion got a weight, state and gradient of different sizes or types");
+  const lion_scalars of = {learning_rate.as<const float>(),   one_minus_beta1.as<const float>(),
+                           one_minus_beta2.as<const float>(), weight_decay.as<const float>(),
+                           gradient_scale.as<const float>(),  decays};
+  const work what = {"lion", 0, 2 * bytes_of({weight, exp_avg}) + bytes_of({gradient, rounded}), {weight.elements()}};
+  return submit_update<lion_step>(s, what, of, rounded,
+                                  nest_of<4>({&weight, &exp_avg, &gradient, rounded.is_absent() ? &weight : &rounded}));
 }
 
 status sgd_on_host(stream &s, const view &weight, const view &momentum_buffer, const view &rounded,

@@ -6,6 +6,7 @@
 #include "mlir/Interfaces/InferTypeOpInterface.h"
 #include "mlir/Parser/Parser.h"
 #include "windlass/Dialect/Sched/IR/Kernels.h"
+#include "windlass/Dialect/Train/IR/Optimizers.h"
 #include "windlass/Dialect/Train/IR/TrainOps.h"
 #include "windlass/Interpreter/Interpreter.h"
 
@@ -114,6 +115,9 @@ func.func @examples(%x: tensor<2x3xf32>, %s: tensor<3xf32>, %n: tensor<f32>, %b:
     : (tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>, tensor<f32>, tensor<f32>, tensor<f32>,
        tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>)
     -> (tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>)
+  %lion:2 = train.lion %x, %x, %x, %n, %n, %n, %n, %n
+    : (tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>,
+       tensor<f32>) -> (tensor<2x3xf32>, tensor<2x3xf32>)
   %sgd:2 = train.sgd %x, %x, %x, %n, %n, %n, %n
     : (tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>)
     -> (tensor<2x3xf32>, tensor<2x3xf32>)
@@ -174,7 +178,7 @@ Cell getGradient(Operation *op) {
     return {"truth values", true};
   if (isa<train::ConstantOp, train::IotaOp>(op))
     return {"no operand", true};
-  if (isa<train::AdamWOp, train::SgdOp, train::AverageOp, train::SquareSumOp, train::ClipFactorOp>(op))
+  if (train::isOptimizerStep(op) || isa<train::AverageOp, train::SquareSumOp, train::ClipFactorOp>(op))
     return {"in @update only", true};
   if (isModuleOp(op))
     return {"a source or a sink of values", true};

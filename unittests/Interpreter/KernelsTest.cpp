@@ -373,6 +373,21 @@ TEST_F(KernelTest, Optimizers) {
   EXPECT_NEAR(adam[0].at(0), 3 * 0.95 - 0.1 * 1 / 2, 1e-14);
   EXPECT_NEAR(adam[1].at(0), 0.1, 1e-15);
   EXPECT_NEAR(adam[2].at(0), 0.01, 1e-15);
+  // Adam: the decay makes the gradient 1 + 0.5 · 3 = 2.5, and the weight is not shrunk.
+  adam = call("adamw",
+              {tensor({1}, {3}), tensor({1}, {0}), tensor({1}, {0}), tensor({1}, {2}), scalar(0.1), scalar(0.1),
+               scalar(0.01), scalar(1), scalar(0.5), scalar(0.1), scalar(0.01), scalar(0.5)},
+              {type({1}), type({1}), type({1})}, {unit("decays"), unit("coupled")});
+  EXPECT_NEAR(adam[0].at(0), 3 - 0.1 * 2.5 / 3.5, 1e-14);
+  EXPECT_NEAR(adam[1].at(0), 0.25, 1e-15);
+  EXPECT_NEAR(adam[2].at(0), 0.0625, 1e-15);
+  // Lion: gradients 1, 1, 0 and averages -3, 30, 0 give directions -2.6, 27.1 and 0.
+  auto lion = call("lion",
+                   {tensor({3}, {3, 3, 3}), tensor({3}, {-3, 30, 0}), tensor({3}, {2, 2, 0}), scalar(0.1), scalar(0.1),
+                    scalar(0.01), scalar(0.5), scalar(0.5)},
+                   {type({3}), type({3})}, {unit("decays")});
+  EXPECT_THAT(values(lion[0]), Pointwise(Near(1e-14), {2.85 + 0.1, 2.85 - 0.1, 2.85}));
+  EXPECT_THAT(values(lion[1]), Pointwise(Near(1e-14), {-2.96, 29.71, 0.0}));
   // SGD: g = 2 · 0.5 + 0.5 · 3 = 2.5, v = 0.9 · 1 + 2.5 = 3.4; without decay g = 1.
   std::vector<Tensor> inputs = {tensor({1}, {3}), tensor({1}, {1}), tensor({1}, {2}), scalar(0.1),
                                 scalar(0.9),      scalar(0.5),      scalar(0.5)};

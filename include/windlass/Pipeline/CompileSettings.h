@@ -14,6 +14,8 @@ namespace windlass {
 struct CompileSettings : plan::ProgramSettings {
   std::vector<std::string> freeze;
   std::vector<std::string> noDecay;
+  /// GLOB=X: what the weight decay and the learning rate of these are times the run's.
+  std::vector<std::string> decayPatterns, ratePatterns;
   /// The initializers that train even where the file says that they do not.
   std::vector<std::string> train;
   /// Whether to accept a file that holds another model than was exported.

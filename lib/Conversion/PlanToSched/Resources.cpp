@@ -1,5 +1,6 @@
 #include "Lowering.h"
 
+#include "windlass/Dialect/Train/IR/Optimizers.h"
 #include "windlass/Support/Printable.h"
 
 using namespace mlir;
@@ -59,7 +60,7 @@ LogicalResult Resources::declareInputs() {
 }
 
 plan::MemoryKind sched::getUpdateMemory(Operation *op) {
-  if (!llvm::isa<train::AdamWOp, train::SgdOp>(op))
+  if (!train::isOptimizerStep(op))
     return plan::MemoryKind::device;
   auto isWritten = [](Value result) {
     return llvm::all_of(result.getUsers(), [](Operation *user) { return llvm::isa<train::WriteOp>(user); });

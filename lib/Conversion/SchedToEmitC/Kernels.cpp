@@ -231,7 +231,11 @@ Emitter getEmitter(sched::KernelKind kind) {
     return [](RuntimeCalls &r, const KernelCall &c) { r.squareSum(c.stream, c.outs[0], c.ins[0], c.accumulate); };
   case sched::KernelKind::adamw:
     return [](RuntimeCalls &r, const KernelCall &c) {
-      r.adamw(c.stream, c.ins, c.outs.size() > 3 ? c.outs[3] : r.absentView(), isSet(c, "decays"));
+      r.adamw(c.stream, c.ins, c.outs.size() > 3 ? c.outs[3] : r.absentView(), getDecayMode(c.op));
+    };
+  case sched::KernelKind::lion:
+    return [](RuntimeCalls &r, const KernelCall &c) {
+      r.lion(c.stream, c.ins, c.outs.size() > 2 ? c.outs[2] : r.absentView(), isSet(c, "decays"));
     };
   case sched::KernelKind::sgd:
     return [](RuntimeCalls &r, const KernelCall &c) {
@@ -262,6 +266,12 @@ LogicalResult checkOwnPart(sched::LaunchOp op) {
 } // namespace
 
 bool windlass::hasRuntimeCall(sched::KernelKind kind) { return getEmitter(kind) != nullptr; }
+
+rt::decay_mode windlass::getDecayMode(sched::LaunchOp op) {
+  if (!op.getSettings().contains("decays"))
+    return rt::decay_mode::none;
+  return op.getSettings().contains("coupled") ? rt::decay_mode::coupled : rt::decay_mode::decoupled;
+}
 
 LogicalResult windlass::emitKernel(RuntimeCalls &calls, const KernelCall &call) {
   Emitter emit = getEmitter(call.op.getKernel());

@@ -21,6 +21,9 @@ struct KernelCall {
   std::string table;
 };
 
+/// Returns where the weight decay of an `adamw` acts.
+rt::decay_mode getDecayMode(sched::LaunchOp op);
+
 /// Emits the call. Fails, with a diagnostic at the launch, for a kernel or operand count that the runtime lacks.
 llvm::LogicalResult emitKernel(cpp::RuntimeCalls &calls, const KernelCall &call);
 

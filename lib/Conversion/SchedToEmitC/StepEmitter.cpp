@@ -278,7 +278,7 @@ LogicalResult StepEmitter::emitUpdates(Scope &scope, sched::LaunchOp op, const s
   cpp::Parameters all =
       seen.hasColumns ? RuntimeCalls::parametersAt(views(), rounded, buffers.addParameters<rt::row_place>(parameters))
                       : RuntimeCalls::parametersAt(views(), rounded, buffers.addParameters<rt::place>(parameters));
-  scope.calls.adamwList(streamOf(scope, op), all, scalars, op.getSettings().contains("decays"));
+  scope.calls.adamwList(streamOf(scope, op), all, scalars, getDecayMode(op));
   return success();
 }
 

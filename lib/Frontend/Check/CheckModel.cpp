@@ -217,7 +217,7 @@ Summary summarize(ModuleOp module) {
                      : train::stringifySourceKind(parameter.getSource().getKind()).str();
     row.reason = parameter.getReason().value_or("").str();
     row.elements = type.getNumElements();
-    row.trains = parameter.getTrainable() && !parameter.isRunningStatistic();
+    row.trains = parameter.isOptimized();
     row.decays = parameter.getDecays();
     summary.parameters.push_back(row);
   }

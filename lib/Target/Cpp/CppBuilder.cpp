@@ -36,6 +36,18 @@ Expr<rt::reduction> cpp::reductionKind(rt::reduction kind) {
   return Expr<rt::reduction>(std::string("reduction::sum"));
 }
 
+Expr<rt::decay_mode> cpp::decayMode(rt::decay_mode mode) {
+  switch (mode) {
+  case rt::decay_mode::decoupled:
+    return Expr<rt::decay_mode>(std::string("decay_mode::decoupled"));
+  case rt::decay_mode::coupled:
+    return Expr<rt::decay_mode>(std::string("decay_mode::coupled"));
+  case rt::decay_mode::none:
+    break;
+  }
+  return Expr<rt::decay_mode>(std::string("decay_mode::none"));
+}
+
 std::string cpp::elementTypeText(Type type) {
   if (type.isF64())
     return "element_type::f64";

@@ -293,14 +293,19 @@ void RuntimeCalls::squareSumList(const Stream &s, const View &out, const Gradien
   WINDLASS_RUNTIME_STATEMENT(square_sum_list, s, out, gradients, accumulate);
 }
 
-void RuntimeCalls::adamw(const Stream &s, llvm::ArrayRef<View> o, const View &rounded, bool decays) {
+void RuntimeCalls::adamw(const Stream &s, llvm::ArrayRef<View> o, const View &rounded, rt::decay_mode decay) {
   WINDLASS_RUNTIME_STATEMENT(adamw, s, o[0], o[1], o[2], rounded, o[3], o[4], o[5], o[6], o[7], o[8], o[9], o[10],
-                             o[11], boolean(decays));
+                             o[11], decayMode(decay));
 }
 
-void RuntimeCalls::adamwList(const Stream &s, const Parameters &parameters, llvm::ArrayRef<View> scalars, bool decays) {
+void RuntimeCalls::adamwList(const Stream &s, const Parameters &parameters, llvm::ArrayRef<View> scalars,
+                             rt::decay_mode decay) {
   WINDLASS_RUNTIME_STATEMENT(adamw_list, s, parameters, scalars[0], scalars[1], scalars[2], scalars[3], scalars[4],
-                             scalars[5], scalars[6], scalars[7], boolean(decays));
+                             scalars[5], scalars[6], scalars[7], decayMode(decay));
+}
+
+void RuntimeCalls::lion(const Stream &s, llvm::ArrayRef<View> o, const View &rounded, bool decays) {
+  WINDLASS_RUNTIME_STATEMENT(lion, s, o[0], o[1], rounded, o[2], o[3], o[4], o[5], o[6], o[7], boolean(decays));
 }
 
 void RuntimeCalls::sgd(const Stream &s, llvm::ArrayRef<View> o, const View &rounded, bool decays) {

@@ -13,6 +13,7 @@ namespace {
 using detail::adamw_scalars;
 using detail::bf16;
 using detail::f16;
+using detail::lion_scalars;
 using detail::nest_of;
 using detail::rounding_step;
 using detail::sgd_scalars;
@@ -32,15 +33,16 @@ struct adamw_element {
   }
 };
 
-struct sgd_element {
-  using outputs = detail::sgd_step::outputs;
-  using inputs = detail::sgd_step::inputs;
-  sgd_scalars of;
+/// A step with one tensor of state.
+template <class Step, class Scalars> struct average_element {
+  using outputs = typename Step::outputs;
+  using inputs = typename Step::inputs;
+  Scalars of;
   WINDLASS_FN void apply(float &w_out, float &v_out, float w, float v, float g) const {
     w_out = w;
     v_out = v;
     if (!scalar::is_nan(*of.gradient_scale))
-      detail::sgd_step(of).apply(w_out, v_out, w, v, g);
+      Step(of).apply(w_out, v_out, w, v, g);
   }
 };
 
@@ -54,6 +56,17 @@ status submit_rounding(stream &s, const work &what, const Element &f, element_ty
                        const detail::loop_nest<N> &nest) {
   return type == element_type::bf16 ? submit_map(s, what, rounding_step<Element, bf16>{f}, nest)
                                     : submit_map(s, what, rounding_step<Element, f16>{f}, nest);
+}
+
+/// Submits a step with one tensor of state.
+template <class Step, class Scalars>
+status submit_step(stream &s, const char *name, const Scalars &of, const view &weight, const view &state,
+                   const view &rounded, const view &gradient) {
+  const average_element<Step, Scalars> f = {of};
+  const work what = {name, 0, 2 * bytes_of({weight, state}) + bytes_of({gradient, rounded}), {weight.elements()}};
+  if (rounded.is_absent())
+    return submit_map(s, what, f, nest_of<5>({&weight, &state, &weight, &state, &gradient}));
+  return submit_rounding(s, what, f, rounded.type, nest_of<6>({&weight, &state, &rounded, &weight, &state, &gradient}));
 }
 
 // Several parameters in one launch: blocks walk over chunks of all of them.
@@ -132,16 +145,16 @@ status launch_update(const stream &s, const updated_parameters &parameters, cons
 status adamw(stream &s, const view &weight, const view &exp_avg, const view &exp_avg_sq, const view &rounded,
              const view &gradient, const view &learning_rate, const view &one_minus_beta1, const view &one_minus_beta2,
              const view &epsilon, const view &weight_decay, const view &bias_correction1, const view &bias_correction2,
-             const view &gradient_scale, bool decays) {
+             const view &gradient_scale, decay_mode decay) {
   if (s.is_on_host())
     return detail::adamw_on_host(s, weight, exp_avg, exp_avg_sq, rounded, gradient, learning_rate, one_minus_beta1,
                                  one_minus_beta2, epsilon, weight_decay, bias_correction1, bias_correction2,
-                                 gradient_scale, decays);
+                                 gradient_scale, decay);
   using namespace cuda;
   if (!detail::are_updatable(weight, {exp_avg, exp_avg_sq, gradient}, rounded))
     return internal_error("adamw got a weight, state and gradient of different sizes or types");
   const adamw_element f = {adamw_scalars(learning_rate, one_minus_beta1, one_minus_beta2, epsilon, weight_decay,
-                                         bias_correction1, bias_correction2, gradient_scale, decays)};
+                                         bias_correction1, bias_correction2, gradient_scale, decay)};
   const work what = {
       "adamw", 0, 2 * bytes_of({weight, exp_avg, exp_avg_sq}) + bytes_of({gradient, rounded}), {weight.elements()}};
   if (rounded.is_absent())
@@ -155,12 +168,12 @@ status adamw(stream &s, const view &weight, const view &exp_avg, const view &exp
 status adamw_list(stream &s, const updated_parameters &parameters, const view &learning_rate,
                   const view &one_minus_beta1, const view &one_minus_beta2, const view &epsilon,
                   const view &weight_decay, const view &bias_correction1, const view &bias_correction2,
-                  const view &gradient_scale, bool decays) {
+                  const view &gradient_scale, decay_mode decay) {
   if (s.is_on_host())
     return detail::adamw_list_on_host(s, parameters, learning_rate, one_minus_beta1, one_minus_beta2, epsilon,
-                                      weight_decay, bias_correction1, bias_correction2, gradient_scale, decays);
+                                      weight_decay, bias_correction1, bias_correction2, gradient_scale, decay);
   const cuda::adamw_scalars of(learning_rate, one_minus_beta1, one_minus_beta2, epsilon, weight_decay, bias_correction1,
-                               bias_correction2, gradient_scale, decays);
+                               bias_correction2, gradient_scale, decay);
   return s.submit(detail::work_of(parameters), [parameters, of, &s]() -> status {
     switch (parameters.rounded) {
     case element_type::bf16:
@@ -173,23 +186,31 @@ status adamw_list(stream &s, const updated_parameters &parameters, const view &l
   });
 }
 
+status lion(stream &s, const view &weight, const view &exp_avg, const view &rounded, const view &gradient,
+            const view &learning_rate, const view &one_minus_beta1, const view &one_minus_beta2,
+            const view &weight_decay, const view &gradient_scale, bool decays) {
+  if (s.is_on_host())
+    return detail::lion_on_host(s, weight, exp_avg, rounded, gradient, learning_rate, one_minus_beta1, one_minus_beta2,
+                                weight_decay, gradient_scale, decays);
+  if (!detail::are_updatable(weight, {exp_avg, gradient}, rounded))
+    return internal_error("lion got a weight, state and gradient of different sizes or types");
+  const cuda::lion_scalars of = {learning_rate.as<const float>(),   one_minus_beta1.as<const float>(),
+                                 one_minus_beta2.as<const float>(), weight_decay.as<const float>(),
+                                 gradient_scale.as<const float>(),  decays};
+  return cuda::submit_step<detail::lion_step>(s, "lion", of, weight, exp_avg, rounded, gradient);
+}
+
 status sgd(stream &s, const view &weight, const view &momentum_buffer, const view &rounded, const view &gradient,
            const view &learning_rate, const view &momentum, const view &weight_decay, const view &gradient_scale,
            bool decays) {
   if (s.is_on_host())
     return detail::sgd_on_host(s, weight, momentum_buffer, rounded, gradient, learning_rate, momentum, weight_decay,
                                gradient_scale, decays);
-  using namespace cuda;
   if (!detail::are_updatable(weight, {momentum_buffer, gradient}, rounded))
     return internal_error("sgd got a weight, state and gradient of different sizes or types");
-  const sgd_element f = {{learning_rate.as<const float>(), momentum.as<const float>(), weight_decay.as<const float>(),
-                          gradient_scale.as<const float>(), decays}};
-  const work what = {
-      "sgd", 0, 2 * bytes_of({weight, momentum_buffer}) + bytes_of({gradient, rounded}), {weight.elements()}};
-  if (rounded.is_absent())
-    return submit_map(s, what, f, nest_of<5>({&weight, &momentum_buffer, &weight, &momentum_buffer, &gradient}));
-  return submit_rounding(s, what, f, rounded.type,
-                         nest_of<6>({&weight, &momentum_buffer, &rounded, &weight, &momentum_buffer, &gradient}));
+  const cuda::sgd_scalars of = {learning_rate.as<const float>(), momentum.as<const float>(),
+                                weight_decay.as<const float>(), gradient_scale.as<const float>(), decays};
+  return cuda::submit_step<detail::sgd_step>(s, "sgd", of, weight, momentum_buffer, rounded, gradient);
 }
 
 } // namespace windlass::rt

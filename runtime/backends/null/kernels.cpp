@@ -137,12 +137,17 @@ status square_sum(stream &s, const view &, const view &, bool) { return issue(s,
 status square_sum_list(stream &s, const view &, const squared_gradients &, bool) { return issue(s, "square_sum"); }
 
 status adamw(stream &s, const view &, const view &, const view &, const view &, const view &, const view &,
-             const view &, const view &, const view &, const view &, const view &, const view &, const view &, bool) {
+             const view &, const view &, const view &, const view &, const view &, const view &, const view &,
+             decay_mode) {
   return issue(s, "adamw");
 }
 status adamw_list(stream &s, const updated_parameters &, const view &, const view &, const view &, const view &,
-                  const view &, const view &, const view &, const view &, bool) {
+                  const view &, const view &, const view &, const view &, decay_mode) {
   return issue(s, "adamw");
+}
+status lion(stream &s, const view &, const view &, const view &, const view &, const view &, const view &, const view &,
+            const view &, const view &, bool) {
+  return issue(s, "lion");
 }
 status sgd(stream &s, const view &, const view &, const view &, const view &, const view &, const view &, const view &,
            const view &, bool) {

@@ -95,7 +95,7 @@ template <bool scales> status update(context &c) {
   auto apply = [&](std::int64_t w, std::int64_t m, std::int64_t v, std::int64_t g, std::int64_t size, bool decays) {
     return adamw(s, floats(c, w, {size}), floats(c, m, {size}), floats(c, v, {size}), view(), floats(c, g, {size}),
                  scalar_view(0), scalar_view(1), scalar_view(2), scalar_view(3), scalar_view(4), scalar_view(5),
-                 scalar_view(6), floats(c, scale_at, {}), decays);
+                 scalar_view(6), floats(c, scale_at, {}), decays ? decay_mode::decoupled : decay_mode::none);
   };
   WINDLASS_TRY(apply(table_at, table_m_at, table_v_at, gradient_at, V * V, true));
   return apply(bias_at, bias_m_at, bias_v_at, bias_gradient_at, V, false);

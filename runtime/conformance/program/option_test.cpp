@@ -68,7 +68,7 @@ TEST(Options, ReadsEveryKindOfValue) {
   EXPECT_EQ(o.run, "out");
   EXPECT_EQ(o.steps, 7);
   EXPECT_EQ(o.lr, 1e-2);
-  EXPECT_EQ(o.beta2, 0.95);
+  EXPECT_EQ(o.betas.value()[1], 0.95);
   EXPECT_EQ(o.inputs[1].second, feed::next);
   ASSERT_EQ(o.normalize.size(), 1U);
   EXPECT_EQ(o.normalize[0].input, "x");
@@ -177,7 +177,7 @@ TEST(Options, AConfigHoldsAnyOfThemAndFlagsWin) {
   EXPECT_TRUE(o.bytes && !o.profile);
   EXPECT_EQ(o.run, "out");
   EXPECT_EQ(*o.seed, ~0ull);
-  EXPECT_EQ(o.beta2, 0.75);
+  EXPECT_EQ(o.betas.value()[1], 0.75);
   ASSERT_EQ(o.inputs.size(), 1u);
   EXPECT_EQ(o.inputs[0].first, "y");
   ASSERT_TRUE(parse({"--data", "c", "--config", path.c_str()}, o).is_ok());

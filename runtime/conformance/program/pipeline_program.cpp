@@ -113,7 +113,7 @@ status apply(context &c, std::int64_t w, std::int64_t m, std::int64_t v, std::in
   const auto scalar_view = [&](int i) { return floats(c, scalars_at + 4 * i, {}); };
   return adamw(c.compute(), floats(c, w, {size}), floats(c, m, {size}), floats(c, v, {size}), view(),
                floats(c, g, {size}), scalar_view(0), scalar_view(1), scalar_view(2), scalar_view(3), scalar_view(4),
-               scalar_view(5), scalar_view(6), floats(c, scale_at, {}), true);
+               scalar_view(5), scalar_view(6), floats(c, scale_at, {}), decay_mode::decoupled);
 }
 
 template <bool has_bias> status update_table(context &c) {

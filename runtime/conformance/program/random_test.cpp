@@ -80,18 +80,18 @@ TEST(Schedule, FollowsTheFormulas) {
 TEST(Schedule, BiasCorrectionsCountUpdatesFromOne) {
   options o;
   job p = {};
-  o.beta1 = 0.9;
+  o.betas = {0.9, 0.999};
   EXPECT_NEAR(scalar_value(p, o, scalar::bias_correction1, 0), 0.1, 1e-15);
   EXPECT_NEAR(scalar_value(p, o, scalar::bias_correction1, 2), 1 - 0.9 * 0.9 * 0.9, 1e-15);
   EXPECT_NEAR(scalar_value(p, o, scalar::bias_correction2, 0), 0.001, 1e-15);
   EXPECT_EQ(scalar_value(p, o, scalar::one_minus_beta2, 0), 1 - 0.999);
-  o.beta1 = 0;
+  o.betas = {0, 0.999};
   EXPECT_EQ(scalar_value(p, o, scalar::bias_correction1, 0), 1.0);
   p.kind = optimizer::adamw;
   EXPECT_EQ(scalar_value(p, o, scalar::weight_decay, 0), 0.01);
   p.kind = optimizer::sgd;
   EXPECT_EQ(scalar_value(p, o, scalar::weight_decay, 0), 0.0);
   // Updates that were left out are not counted.
-  o.beta1 = 0.9;
+  o.betas = {0.9, 0.999};
   EXPECT_NEAR(scalar_value(p, o, scalar::bias_correction1, 4, {2, {}}), 1 - 0.9 * 0.9 * 0.9, 1e-15);
 }

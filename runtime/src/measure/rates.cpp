@@ -119,7 +119,7 @@ status measure_host_adam(std::int32_t threads, std::vector<machine_rate> &out) {
       static_cast<double>(elements),
       [&]() -> status {
         WINDLASS_TRY(adamw(*host, floats(w), floats(m), floats(v), view(), floats(g), small, tenth, small, small, small,
-                           one, one, one, true));
+                           one, one, one, decay_mode::decoupled));
         return host->synchronize();
       },
       rate));

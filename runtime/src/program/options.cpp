@@ -205,19 +205,20 @@ const option_row rows[] =
          [](options &o, const flag_value &) { return o.shuffle = true, ok_status(); }},
         {"lr", "X", "learning rate (default 0.001)",
          [](options &o, const flag_value &f) { return parse_real(f, 0, infinite, o.lr); }},
-        {"betas", "B1,B2", "AdamW (default 0.9,0.999)",
+        {"betas", "B1,B2", "AdamW and Adam (default 0.9,0.999), Lion (default 0.9,0.99)",
          [](options &o, const flag_value &f) {
            std::vector<std::string> parts = split_list(f.text);
            if (parts.size() != 2)
              return not_a("two numbers B1,B2", f);
-           WINDLASS_TRY(parse_real({f.name, parts[0]}, 0, 1, o.beta1));
-           return parse_real({f.name, parts[1]}, 0, 1, o.beta2);
+           beta_pair &betas = o.betas.emplace();
+           WINDLASS_TRY(parse_real({f.name, parts[0]}, 0, 1, betas[0]));
+           return parse_real({f.name, parts[1]}, 0, 1, betas[1]);
          }},
-        {"eps", "X", "AdamW (default 1e-8)",
+        {"eps", "X", "AdamW and Adam (default 1e-8)",
          [](options &o, const flag_value &f) { return parse_real(f, 0, infinite, o.epsilon); }},
         {"momentum", "X", "SGD (default 0)",
          [](options &o, const flag_value &f) { return parse_real(f, 0, 1, o.momentum); }},
-        {"weight-decay", "X", "(default 0.01 with AdamW, 0 with SGD)",
+        {"weight-decay", "X", "(default 0.01 with AdamW, 0 with the others)",
          [](options &o, const flag_value &f) { return parse_real(f, 0, infinite, o.weight_decay.emplace()); }},
         {"clip-norm", "V", "gradients are scaled down to this global norm (default 1, in programs compiled to clip)",
          [](options &o, const flag_value &f) {
@@ -342,7 +343,7 @@ status check_compiled_in(const job &j, const flag_value &flag, bool &known) {
   else if (flag.name == "--average")
     have = averages_tokens(j) ? "tokens" : "micro-batches";
   else if (flag.name == "--optimizer")
-    have = j.kind == optimizer::adamw ? "adamw" : "sgd";
+    have = facts_of(j.kind).name;
   else if (flag.name == "-n")
     have = std::to_string(count_ranks(j));
   else if (flag.name == "--precision")
@@ -361,9 +362,11 @@ constexpr const char *compiled_in_flags[] = {"--average", "--micro-batches", "--
 constexpr const char *planner_flags[] = {"--accept-altered-parameters",
                                          "--cluster",
                                          "--costs",
+                                         "--decay-scale",
                                          "--dim",
                                          "--freeze",
                                          "--loss",
+                                         "--lr-scale",
                                          "--memory-limit",
                                          "--no-decay",
                                          "--offload",
@@ -560,8 +563,7 @@ std::string help_text(const job &j) {
   }
   out += "\nCompiled in: " + count_of(count_ranks(j), "rank") + ", --micro-batches " + std::to_string(j.micro_batches) +
          ", --average " + (averages_tokens(j) ? "tokens" : "micro-batches") + ", --precision " + j.precision +
-         ", --optimizer " + (j.kind == optimizer::adamw ? "adamw" : "sgd") +
-         (j.clips ? ", clipping" : ", no clipping") + ".\n";
+         ", --optimizer " + facts_of(j.kind).name + (j.clips ? ", clipping" : ", no clipping") + ".\n";
   out += "Exit codes: 0 done, 1 bad input, 2 usage, 6 training stopped, 7 interrupted and saved, 70 internal error.\n";
   return out;
 }

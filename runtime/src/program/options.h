@@ -8,6 +8,7 @@
 #include "windlass/rt/program.h"
 #include "windlass/rt/status.h"
 
+#include "optimizers.h"
 #include "progress.h"
 
 #include <optional>
@@ -37,9 +38,10 @@ struct options {
   std::optional<std::int64_t> epochs;
   bool ends_with_epochs = false; ///< the run has the steps that they give, not `steps`
   bool shuffle = false;          ///< explicit batches
-  double lr = 1e-3, beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8, momentum = 0, clip_norm = 1;
+  double lr = 1e-3, epsilon = 1e-8, momentum = 0, clip_norm = 1;
+  std::optional<beta_pair> betas;     ///< default: the optimizer's
   loss_scale_settings scaling;        ///< of programs that scale their loss
-  std::optional<double> weight_decay; ///< AdamW 0.01, SGD 0, as PyTorch
+  std::optional<double> weight_decay; ///< default: the optimizer's
   lr_schedule schedule = lr_schedule::constant;
   std::optional<std::int64_t> schedule_steps; ///< default: steps
   std::int64_t warmup = 0;

@@ -128,15 +128,17 @@ std::string describe_machine() {
 std::string describe_settings(const job &j, const options &o, const run_record &record) {
   const char *const schedules[] = {"constant", "linear", "cosine"};
   object out(" ");
-  const bool is_adamw = j.kind == optimizer::adamw;
-  out.add("optimizer", is_adamw ? "adamw" : "sgd");
-  if (is_adamw) {
-    out.raw("beta1", json_number(o.beta1));
-    out.raw("beta2", json_number(o.beta2));
-    out.raw("eps", json_number(o.epsilon));
-  } else {
-    out.raw("momentum", json_number(o.momentum));
+  const optimizer_facts facts = facts_of(j.kind);
+  out.add("optimizer", facts.name);
+  if (facts.has_betas()) {
+    const beta_pair betas = betas_of(j, o);
+    out.raw("beta1", json_number(betas[0]));
+    out.raw("beta2", json_number(betas[1]));
   }
+  if (facts.has_epsilon)
+    out.raw("eps", json_number(o.epsilon));
+  if (facts.has_momentum)
+    out.raw("momentum", json_number(o.momentum));
   out.raw("weight_decay", json_number(scalar_value(j, o, scalar::weight_decay, 0)));
   out.add("micro_batches", j.micro_batches);
   out.add("average", averages_tokens(j) ? "tokens" : "micro-batches");

@@ -34,6 +34,8 @@ bool scales_loss(const job &j) { return has_scalar(j, scalar::loss_scale); }
 
 bool averages_tokens(const job &j) { return j.labels.sizes.size > 0; }
 
+beta_pair betas_of(const job &j, const options &o) { return o.betas.value_or(facts_of(j.kind).betas); }
+
 double scalar_value(const job &j, const options &o, scalar kind, std::int64_t s, const update_history &past,
                     std::int64_t labels) {
   double t = static_cast<double>(s + 1 - past.skipped);
@@ -41,21 +43,21 @@ double scalar_value(const job &j, const options &o, scalar kind, std::int64_t s,
   case scalar::learning_rate:
     return learning_rate(o, s);
   case scalar::one_minus_beta1:
-    return 1 - o.beta1;
+    return 1 - betas_of(j, o)[0];
   case scalar::one_minus_beta2:
-    return 1 - o.beta2;
+    return 1 - betas_of(j, o)[1];
   case scalar::epsilon:
     return o.epsilon;
   case scalar::weight_decay:
-    return o.weight_decay.value_or(j.kind == optimizer::adamw ? 0.01 : 0.0);
+    return o.weight_decay.value_or(facts_of(j.kind).weight_decay);
   case scalar::momentum:
     return o.momentum;
   case scalar::clip_norm:
     return o.clip_norm;
   case scalar::bias_correction1:
-    return -std::expm1(t * std::log(o.beta1)); // 1 - beta^t without cancellation; 1 for beta = 0
+    return -std::expm1(t * std::log(betas_of(j, o)[0])); // 1 - beta^t without cancellation; 1 for beta = 0
   case scalar::bias_correction2:
-    return -std::expm1(t * std::log(o.beta2));
+    return -std::expm1(t * std::log(betas_of(j, o)[1]));
   case scalar::loss_scale:
     return past.scale.value;
   case scalar::inverse_loss_scale:

@@ -28,6 +28,9 @@ bool scales_loss(const job &j);
 /// Returns whether a step's loss is the mean over the labels of all its micro-batches, not the mean of their losses.
 bool averages_tokens(const job &j);
 
+/// Returns the betas of the program's optimizer; zeros for one that has none.
+beta_pair betas_of(const job &j, const options &o);
+
 /// Returns the value of a runtime scalar in step `s`, whose loss is the mean over `labels` labels where the program
 /// averages over tokens; computed in double.
 double scalar_value(const job &j, const options &o, scalar kind, std::int64_t s, const update_history &past = {},

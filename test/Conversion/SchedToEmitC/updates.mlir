@@ -18,8 +18,10 @@ sched.program @program on <[]> {
 // CHECK: status update(
 // CHECK: WINDLASS_TRY(square_sum(compute, at([[SUM:.*]]), at({{.*}}), false));
 // CHECK: WINDLASS_TRY(square_sum_list(compute, at([[SUM]]), gradients_at(at, g0), true));
-// CHECK: WINDLASS_TRY(adamw_list(compute, parameters_at(at, element_type::bf16, p0), at([[RATE]]), {{.*}}, true));
-// CHECK: WINDLASS_TRY(adamw(compute, at({{.*}}), at({{.*}}), at({{.*}}), at([[H]]), at({{.*}}), at([[RATE]]), {{.*}}, false));
+// CHECK: WINDLASS_TRY(adamw_list(compute, parameters_at(at, element_type::bf16, p0), at([[RATE]]), {{.*}}, decay_mode::decoupled));
+// CHECK: WINDLASS_TRY(adamw(compute, at({{.*}}), at({{.*}}), at({{.*}}), at([[H]]), at({{.*}}), at([[RATE]]), {{.*}}, decay_mode::none));
+// CHECK: WINDLASS_TRY(adamw({{.*}}, decay_mode::coupled));
+// CHECK: WINDLASS_TRY(lion(compute, at({{.*}}), at({{.*}}), at({{.*}}), at({{.*}}), at([[RATE]]), {{.*}}, true));
 sched.arena @device_arena device bytes 4096
 sched.stream @compute compute
 func.func @init() attributes {sched.step = #sched.step<init, chunk 0>} { return }
@@ -44,6 +46,8 @@ func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} {
   sched.launch square_sum on @compute ins(%ag, %bg) outs(%sum) {} accumulate : (memref<2x4xf32>, memref<4xf32>) -> memref<f32>
   sched.launch adamw on @compute ins(%a, %am, %av, %ag, %b, %bm, %bv, %bg, %s, %s, %s, %s, %s, %s, %s, %s) outs(%a, %am, %av, %ah, %b, %bm, %bv, %bh) {decays} : (memref<2x4xf32>, memref<2x4xf32>, memref<2x4xf32>, memref<2x4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<2x4xf32>, memref<2x4xf32>, memref<2x4xf32>, memref<2x4xbf16>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xbf16>)
   sched.launch adamw on @compute ins(%b, %bm, %bv, %bg, %s, %s, %s, %s, %s, %s, %s, %s) outs(%b, %bm, %bv, %h) {} : (memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xbf16>)
+  sched.launch adamw on @compute ins(%b, %bm, %bv, %bg, %s, %s, %s, %s, %s, %s, %s, %s) outs(%b, %bm, %bv, %h) {coupled, decays} : (memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xbf16>)
+  sched.launch lion on @compute ins(%b, %bm, %bg, %s, %s, %s, %s, %s) outs(%b, %bm, %h) {decays} : (memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<4xf32>, memref<4xf32>, memref<4xbf16>)
   return
 }
 func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} { return }

@@ -197,6 +197,10 @@ func.func @optimizer(%g: tensor<8x4xf32>) {
   %c = train.clip_factor %n, %h : tensor<f32>
   // CHECK: train.adamw {{.*}} decays :
   %0:3 = train.adamw %w, %m, %m, %g, %h, %h, %h, %h, %h, %h, %h, %c decays : (tensor<8x4xf32>, tensor<8x4xf32>, tensor<8x4xf32>, tensor<8x4xf32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>) -> (tensor<8x4xf32>, tensor<8x4xf32>, tensor<8x4xf32>)
+  // CHECK: train.adamw {{.*}} decays coupled :
+  %4:3 = train.adamw %w, %m, %m, %g, %h, %h, %h, %h, %h, %h, %h, %c decays coupled : (tensor<8x4xf32>, tensor<8x4xf32>, tensor<8x4xf32>, tensor<8x4xf32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>) -> (tensor<8x4xf32>, tensor<8x4xf32>, tensor<8x4xf32>)
+  // CHECK: train.lion {{.*}} decays :
+  %5:2 = train.lion %w, %m, %g, %h, %h, %h, %h, %c decays : (tensor<8x4xf32>, tensor<8x4xf32>, tensor<8x4xf32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>) -> (tensor<8x4xf32>, tensor<8x4xf32>)
   // CHECK: train.sgd
   %1:2 = train.sgd %w, %m, %g, %h, %h, %h, %c : (tensor<8x4xf32>, tensor<8x4xf32>, tensor<8x4xf32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>) -> (tensor<8x4xf32>, tensor<8x4xf32>)
   // CHECK: train.average %{{.*}}, %{{.*}} rate 1.000000e-01 : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<8x4xf32>

@@ -246,6 +246,12 @@ TEST_F(PlanFileTest, NamesTheSettingThatChanged) {
   other = same;
   other.noDecay.push_back("layer1.weight");
   EXPECT_THAT(check(other, plan.modelHash), HasSubstr("'layer1.weight' is now among the no-decay parameters"));
+  other = same;
+  other.rateScales["layer1.weight"] = 1;
+  EXPECT_EQ(check(other, plan.modelHash), "");
+  other.rateScales["layer1.weight"] = 0.5;
+  EXPECT_THAT(check(other, plan.modelHash),
+              HasSubstr("made for 1 times the learning rate for 'layer1.weight', which has 0.5 times it now"));
 }
 
 TEST_F(PlanFileTest, HashForgetsSourcesAndLocations) {

@@ -34,6 +34,8 @@ struct PlanSettings : ProgramSettings {
   /// The logical names of the parameters that train, sorted.
   std::vector<std::string> trainable;
   std::vector<std::string> noDecay;
+  /// By logical name: what the parameter's weight decay and learning rate are times the run's; 1 for all others.
+  std::map<std::string, double> decayScales, rateScales;
   /// The pins with which the user fixed parts of the plan (`--pin`), sorted.
   std::vector<std::string> pins;
 };

@@ -46,6 +46,7 @@ Expr<std::int32_t> int32(std::int64_t value);
 Expr<std::int64_t> int64(std::int64_t value);
 Expr<double> real(double value);
 Expr<rt::reduction> reductionKind(rt::reduction kind);
+Expr<rt::decay_mode> decayMode(rt::decay_mode mode);
 
 /// Returns the text that names an element type in C++, e.g. `element_type::f32`.
 std::string elementTypeText(mlir::Type type);
@@ -274,9 +275,10 @@ public:
                           const Expr<bool> &accumulate);
   void squareSum(const Stream &s, const View &out, const View &in, const Expr<bool> &accumulate);
   void squareSumList(const Stream &s, const View &out, const Gradients &gradients, const Expr<bool> &accumulate);
-  /// Adds the call of an update; `operands` are in the order of `train.adamw` and `train.sgd`.
-  void adamw(const Stream &s, llvm::ArrayRef<View> operands, const View &rounded, bool decays);
-  void adamwList(const Stream &s, const Parameters &parameters, llvm::ArrayRef<View> scalars, bool decays);
+  /// Adds the call of an update; `operands` are in the order of the `train` operator.
+  void adamw(const Stream &s, llvm::ArrayRef<View> operands, const View &rounded, rt::decay_mode decay);
+  void adamwList(const Stream &s, const Parameters &parameters, llvm::ArrayRef<View> scalars, rt::decay_mode decay);
+  void lion(const Stream &s, llvm::ArrayRef<View> operands, const View &rounded, bool decays);
   void sgd(const Stream &s, llvm::ArrayRef<View> operands, const View &rounded, bool decays);
 
   void allReduce(const Stream &s, const Communicator &c, const View &data, rt::reduction kind);

@@ -13,6 +13,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FormatVariadic.h"
 
 #include <set>
 
@@ -55,6 +56,22 @@ static Error compareNames(StringRef what, std::vector<std::string> planned, std:
   if (!onlyGiven.empty())
     return makeError(printable(onlyGiven.front()) + " is now among the " + what +
                      " parameters, which it is not in the plan: make the plan again");
+  return Error::success();
+}
+
+static Error compareScales(StringRef what, const std::map<std::string, double> &planned,
+                           const std::map<std::string, double> &given) {
+  auto scaleOf = [](const std::map<std::string, double> &scales, const std::string &name) {
+    auto found = scales.find(name);
+    return found == scales.end() ? 1 : found->second;
+  };
+  for (const auto *scales : {&planned, &given})
+    for (const auto &[name, scale] : *scales)
+      if (double then = scaleOf(planned, name), now = scaleOf(given, name); then != now)
+        return makeError(
+            llvm::formatv("the plan was made for {0} times the {1} for {2}, which has {3} times it now: make "
+                          "the plan again",
+                          llvm::json::Value(then), what, printable(name), llvm::json::Value(now)));
   return Error::success();
 }
 
@@ -350,6 +367,10 @@ Error plan::checkPlanFits(const PlanFile &plan, const PlanSettings &settings, St
   if (Error error = compareNames("trainable", planned.trainable, settings.trainable))
     return error;
   if (Error error = compareNames("no-decay", planned.noDecay, settings.noDecay))
+    return error;
+  if (Error error = compareScales("learning rate", planned.rateScales, settings.rateScales))
+    return error;
+  if (Error error = compareScales("weight decay", planned.decayScales, settings.decayScales))
     return error;
   if (plan.modelHash == modelHash)
     return Error::success();

@@ -38,6 +38,10 @@ PlanSettings plan::getPlanSettings(ModuleOp module, std::map<std::string, int64_
     settings.trainable.push_back(parameter.getLogicalName().str());
     if (!parameter.getDecays())
       settings.noDecay.push_back(parameter.getLogicalName().str());
+    for (auto [attribute, scales] :
+         {std::pair(train::kDecayScaleAttr, &settings.decayScales), {train::kRateScaleAttr, &settings.rateScales}})
+      if (auto scale = parameter->getAttrOfType<FloatAttr>(attribute))
+        (*scales)[parameter.getLogicalName().str()] = scale.getValueAsDouble();
   }
   llvm::sort(settings.trainable);
   llvm::sort(settings.noDecay);

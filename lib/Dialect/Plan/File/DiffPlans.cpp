@@ -4,6 +4,7 @@
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include <set>
@@ -164,6 +165,18 @@ void diffSettings(Differ &differ, const PlanSettings &before, const PlanSettings
     differ.add("", "dim " + name, a == before.dims.end() ? "" : std::to_string(a->second),
                b == after.dims.end() ? "" : std::to_string(b->second));
   }
+  auto addScales = [&](const char *field, const std::map<std::string, double> &a,
+                       const std::map<std::string, double> &b) {
+    auto textOf = [](const std::map<std::string, double> &scales, const std::string &name) {
+      auto found = scales.find(name);
+      return found == scales.end() ? std::string()
+                                   : llvm::formatv("{0}={1}", name, llvm::json::Value(found->second)).str();
+    };
+    for (const std::string &name : getKeys(a, b))
+      differ.add("", field, textOf(a, name), textOf(b, name));
+  };
+  addScales("decay_scales", before.decayScales, after.decayScales);
+  addScales("lr_scales", before.rateScales, after.rateScales);
   differ.add("", "average", before.average, after.average);
   differ.add("", "clip", asText(before.clip), asText(after.clip));
   differ.add("", "loss", before.loss, after.loss);

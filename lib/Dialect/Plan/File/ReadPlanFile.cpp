@@ -1,4 +1,5 @@
 #include "windlass/Dialect/Plan/PlanFile.h"
+#include "windlass/Dialect/Train/IR/Optimizers.h"
 #include "windlass/Support/Printable.h"
 #include "windlass/Support/StrictJson.h"
 #include "windlass/Support/Words.h"
@@ -104,14 +105,28 @@ private:
     settings.pins = reader.getStrings("pins");
     settings.precision = reader.getString("precision");
     settings.trainable = reader.getStrings("trainable");
-    const llvm::json::Value *dims = reader.get("dims");
+    const llvm::json::Value *dims = reader.get("dims"), *decayScales = reader.find("decay_scales"),
+                            *rateScales = reader.find("lr_scales");
     keep(reader);
+    if (failed())
+      return;
+    readScales(decayScales, "settings.decay_scales", settings.decayScales);
+    readScales(rateScales, "settings.lr_scales", settings.rateScales);
     if (failed())
       return;
     ObjectReader dimReader(*dims, "settings.dims");
     for (const std::string &name : dimReader.getKeys())
       settings.dims[name] = dimReader.getInteger(name, 0, kMax);
     keep(dimReader);
+  }
+
+  void readScales(const llvm::json::Value *value, const char *path, std::map<std::string, double> &scales) {
+    if (!value)
+      return;
+    ObjectReader reader(*value, path);
+    for (const std::string &name : reader.getKeys())
+      scales[name] = reader.getNumber(name, train::kMostScale);
+    keep(reader);
   }
 
   void readPipeline(const llvm::json::Value &value) {

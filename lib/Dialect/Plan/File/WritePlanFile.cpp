@@ -94,11 +94,21 @@ static void addSettings(Writer &writer, const PlanSettings &settings) {
   writer.open("settings");
   writer.add("average", settings.average);
   writer.add("clip", settings.clip);
+  // Absent where no parameter has its own.
+  auto addScales = [&](llvm::StringRef key, const std::map<std::string, double> &scales) {
+    Object object;
+    for (const auto &[name, scale] : scales)
+      object[name] = scale;
+    if (!object.empty())
+      writer.add(key, std::move(object));
+  };
+  addScales("decay_scales", settings.decayScales);
   Object dims;
   for (const auto &[name, size] : settings.dims)
     dims[name] = size;
   writer.add("dims", std::move(dims));
   writer.add("loss", settings.loss);
+  addScales("lr_scales", settings.rateScales);
   writer.add("micro_batches", settings.microBatches);
   writer.addLines("no_decay", settings.noDecay);
   writer.add("optimizer", settings.optimizer);

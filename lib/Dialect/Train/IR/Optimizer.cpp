@@ -1,8 +1,32 @@
-// Operators of @update.
+// The optimizers, and the operators of @update.
+#include "windlass/Dialect/Train/IR/Optimizers.h"
+
 #include "OpSupport.h"
 
 using namespace mlir;
 using namespace windlass::train;
+
+llvm::ArrayRef<Optimizer> windlass::train::getOptimizers() {
+  using H = Hyperparameter;
+  static constexpr llvm::StringRef moments[] = {"exp_avg", "exp_avg_sq"}, average[] = {"exp_avg"},
+                                   momentum[] = {"momentum_buffer"};
+  static constexpr H adam[] = {H::learning_rate, H::one_minus_beta1,  H::one_minus_beta2, H::epsilon,
+                               H::weight_decay,  H::bias_correction1, H::bias_correction2},
+                     lion[] = {H::learning_rate, H::one_minus_beta1, H::one_minus_beta2, H::weight_decay},
+                     sgd[] = {H::learning_rate, H::momentum, H::weight_decay};
+  static const Optimizer all[] = {{"adamw", AdamWOp::getOperationName(), moments, adam, /*isCoupled=*/false},
+                                  {"adam", AdamWOp::getOperationName(), moments, adam, /*isCoupled=*/true},
+                                  {"lion", LionOp::getOperationName(), average, lion, /*isCoupled=*/false},
+                                  {"sgd", SgdOp::getOperationName(), momentum, sgd, /*isCoupled=*/false}};
+  return all;
+}
+
+const Optimizer *windlass::train::findOptimizer(llvm::StringRef name) {
+  const Optimizer *found = llvm::find_if(getOptimizers(), [&](const Optimizer &each) { return each.name == name; });
+  return found == getOptimizers().end() ? nullptr : found;
+}
+
+bool windlass::train::isOptimizerStep(Operation *op) { return llvm::isa<AdamWOp, LionOp, SgdOp>(op); }
 
 namespace {
 
@@ -23,6 +47,12 @@ FailureOr<Types> inferAdamW(AdamWOp::Adaptor op, Emit emit) {
   if (failed(checkUpdate(emit, op.getOperands(), 4)))
     return failure();
   return Types(3, op.getWeight().getType());
+}
+
+FailureOr<Types> inferLion(LionOp::Adaptor op, Emit emit) {
+  if (failed(checkUpdate(emit, op.getOperands(), 3)))
+    return failure();
+  return Types(2, op.getWeight().getType());
 }
 
 FailureOr<Types> inferSgd(SgdOp::Adaptor op, Emit emit) {
@@ -58,6 +88,7 @@ OpFactors getUpdateFactors(Operation *op) {
 } // namespace
 
 WINDLASS_INFERRED_OP(AdamWOp, inferAdamW)
+WINDLASS_INFERRED_OP(LionOp, inferLion)
 WINDLASS_INFERRED_OP(SgdOp, inferSgd)
 WINDLASS_INFERRED_OP(AverageOp, inferAverage)
 
@@ -84,6 +115,10 @@ PrecisionClass ClipFactorOp::getPrecisionClass() { return PrecisionClass::Full; 
 OpFactors AdamWOp::getFactors() { return getUpdateFactors(*this); }
 OpCost AdamWOp::getCost() { return getTrafficCost(*this, 7); }
 PrecisionClass AdamWOp::getPrecisionClass() { return PrecisionClass::Full; }
+
+OpFactors LionOp::getFactors() { return getUpdateFactors(*this); }
+OpCost LionOp::getCost() { return getTrafficCost(*this, 6); }
+PrecisionClass LionOp::getPrecisionClass() { return PrecisionClass::Full; }
 
 OpFactors SgdOp::getFactors() { return getUpdateFactors(*this); }
 OpCost SgdOp::getCost() { return getTrafficCost(*this, 4); }

@@ -1,7 +1,9 @@
 // train-add-optimizer
 #include "NamePatterns.h"
+#include "windlass/Dialect/Train/IR/Optimizers.h"
 #include "windlass/Dialect/Train/Transforms/Passes.h"
 #include "windlass/Support/FunctionAttributes.h"
+#include "windlass/Support/Printable.h"
 
 #include <cmath>
 
@@ -17,9 +19,9 @@ namespace {
 /// Builds `@update` for one kind of optimizer.
 class UpdateBuilder {
 public:
-  UpdateBuilder(ModuleOp module, SmallVector<ParameterOp> weights, int64_t microBatches, bool isAdamW, bool clips,
-                bool scalesLoss)
-      : module(module), weights(std::move(weights)), microBatches(microBatches), isAdamW(isAdamW), clips(clips),
+  UpdateBuilder(ModuleOp module, SmallVector<ParameterOp> weights, int64_t microBatches, const Optimizer &optimizer,
+                bool clips, bool scalesLoss)
+      : module(module), weights(std::move(weights)), microBatches(microBatches), optimizer(optimizer), clips(clips),
         scalesLoss(scalesLoss), builder(module.getContext()) {}
 
   void build() {
@@ -27,17 +29,12 @@ public:
       lastParameter = parameter;
     for (ParameterOp weight : weights)
       if (!weight.isRunningStatistic())
-        for (StringRef name : getStateNames())
+        for (StringRef name : optimizer.states)
           states[weight].push_back(addState(weight, name));
     addFunction();
   }
 
 private:
-  ArrayRef<StringRef> getStateNames() const {
-    static constexpr StringRef adamw[] = {"exp_avg", "exp_avg_sq"}, sgd[] = {"momentum_buffer"};
-    return isAdamW ? ArrayRef<StringRef>(adamw) : ArrayRef<StringRef>(sgd);
-  }
-
   ParameterOp addState(ParameterOp weight, StringRef name) {
     builder.setInsertionPointAfter(lastParameter);
     auto source = SourceAttr::get(module.getContext(), SourceKind::none, "", 0, 0, Type());
@@ -60,6 +57,21 @@ private:
     Value &value = hyperparameters[static_cast<unsigned>(name)];
     if (!value)
       value = HyperparameterOp::create(builder, module.getLoc(), scalarType, name);
+    return value;
+  }
+
+  /// Returns the hyperparameter, scaled where the parameter has a scale for it.
+  Value getHyperparameter(ParameterOp weight, Hyperparameter name) {
+    StringRef attribute = name == Hyperparameter::learning_rate  ? kRateScaleAttr
+                          : name == Hyperparameter::weight_decay ? kDecayScaleAttr
+                                                                 : StringRef();
+    auto scale = attribute.empty() ? FloatAttr() : weight->getAttrOfType<FloatAttr>(attribute);
+    if (!scale || scale.getValue().isExactlyValue(1))
+      return getHyperparameter(name);
+    Value &value = scaled[{attribute, scale}];
+    if (!value)
+      value = make<MulOp>(stringifyHyperparameter(name) + "/scale_" + Twine(scaled.size()), module.getLoc(),
+                          getHyperparameter(name), getConstant(scale.getValue()));
     return value;
   }
 
@@ -154,35 +166,37 @@ private:
     for (ParameterOp state : states[weight])
       operands.push_back(read(state));
     operands.push_back(gradient);
-    using H = Hyperparameter;
-    static constexpr H adamw[] = {H::learning_rate, H::one_minus_beta1,  H::one_minus_beta2, H::epsilon,
-                                  H::weight_decay,  H::bias_correction1, H::bias_correction2};
-    static constexpr H sgd[] = {H::learning_rate, H::momentum, H::weight_decay};
-    for (H name : isAdamW ? ArrayRef<H>(adamw) : ArrayRef<H>(sgd))
-      operands.push_back(getHyperparameter(name));
+    for (Hyperparameter name : optimizer.hyperparameters)
+      operands.push_back(getHyperparameter(weight, name));
     operands.push_back(scale);
-    SmallVector<NamedAttribute> attributes;
+    OperationState step(weight.getLoc(), optimizer.step, operands,
+                        SmallVector<Type>(1 + optimizer.states.size(), weight.getTensorType()));
     if (weight.getDecays())
-      attributes.push_back(builder.getNamedAttr("decays", builder.getUnitAttr()));
-    Operation *step =
-        isAdamW ? make<AdamWOp>(weight.getLogicalName() + "/adamw", weight.getLoc(), operands, attributes)
-                : make<SgdOp>(weight.getLogicalName() + "/sgd", weight.getLoc(), operands, attributes).getOperation();
-    write(weight, step->getResult(0));
+      step.addAttribute("decays", builder.getUnitAttr());
+    if (optimizer.isCoupled)
+      step.addAttribute("coupled", builder.getUnitAttr());
+    Operation *made = builder.create(step);
+    made->setAttr(kIdAttr,
+                  builder.getStringAttr("update/" + weight.getLogicalName() + "/" + made->getName().stripDialect()));
+    write(weight, made->getResult(0));
     for (auto [index, state] : llvm::enumerate(states[weight]))
-      write(state, step->getResult(index + 1));
+      write(state, made->getResult(index + 1));
   }
 
   ModuleOp module;
   SmallVector<ParameterOp> weights;
   /// The micro-batches of a step over all replicas.
   int64_t microBatches;
-  bool isAdamW, clips, scalesLoss;
+  const Optimizer &optimizer;
+  bool clips, scalesLoss;
   /// The parameter behind which state is added: the last one that existed before.
   ParameterOp lastParameter;
   OpBuilder builder;
   RankedTensorType scalarType;
   llvm::DenseMap<Operation *, SmallVector<ParameterOp, 2>> states;
   llvm::DenseMap<unsigned, Value> hyperparameters;
+  /// By kind of scale and scale.
+  llvm::DenseMap<std::pair<StringRef, Attribute>, Value> scaled;
 };
 
 class AddOptimizerPass : public impl::AddOptimizerPassBase<AddOptimizerPass> {
@@ -197,8 +211,12 @@ public:
 private:
   LogicalResult run() {
     ModuleOp module = getOperation();
-    if (optimizer != "adamw" && optimizer != "sgd")
-      return module.emitError() << "there is no optimizer '" << optimizer.getValue() << "'; choose adamw or sgd";
+    const Optimizer *chosen = findOptimizer(optimizer);
+    if (!chosen) {
+      auto diagnostic = module.emitError() << "there is no optimizer '" << optimizer.getValue() << "'; choose one of ";
+      llvm::interleaveComma(getOptimizers(), diagnostic, [&](const Optimizer &each) { diagnostic << each.name; });
+      return diagnostic;
+    }
     if (module.lookupSymbol(kUpdateFunction))
       return module.emitError() << "there is a function @" << kUpdateFunction << " already";
     NamedAttrList settings(module->getAttrOfType<DictionaryAttr>(kSettingsAttr));
@@ -219,17 +237,40 @@ private:
                                     << "; all trainable parameters have one element type";
     }
     SmallVector<std::string> globs(noDecay.begin(), noDecay.end());
-    if (failed(applyToMatches(module, globs, "no-decay", [](ParameterOp weight) { weight.setDecays(false); })))
+    auto keep = [](ParameterOp weight, size_t) { weight.setDecays(false); };
+    if (failed(applyToMatches(module, globs, "no-decay", keep)) ||
+        failed(applyScales("lr-scale", rateScales, kRateScaleAttr)) ||
+        failed(applyScales("decay-scale", decayScales, kDecayScaleAttr)))
       return failure();
     int64_t microBatchesOfStep = cast<IntegerAttr>(settings.get("micro_batches")).getInt();
-    UpdateBuilder(module, weights, microBatchesOfStep, optimizer == "adamw", clip,
-                  settings.get(kScalesLossSetting) != nullptr)
+    UpdateBuilder(module, weights, microBatchesOfStep, *chosen, clip, settings.get(kScalesLossSetting) != nullptr)
         .build();
 
     settings.set("optimizer", builder.getStringAttr(optimizer));
     settings.set("clip", builder.getBoolAttr(clip));
     module->setAttr(kSettingsAttr, settings.getDictionary(module.getContext()));
     return success();
+  }
+
+  /// Notes the scales that patterns GLOB=X give parameters. A parameter whose decay is scaled decays.
+  LogicalResult applyScales(StringRef option, ArrayRef<std::string> patterns, StringRef attribute) {
+    SmallVector<std::string> globs;
+    SmallVector<double> scales;
+    for (StringRef pattern : patterns) {
+      auto [glob, number] = pattern.rsplit('=');
+      globs.push_back(glob.str());
+      if (number.getAsDouble(scales.emplace_back()) || !(scales.back() > 0 && scales.back() <= kMostScale))
+        return getOperation().emitError() << option << " takes GLOB=X with a number X above 0 and at most "
+                                          << kMostScale << ", not " << printable(pattern);
+    }
+    Builder builder(&getContext());
+    return applyToMatches(getOperation(), globs, option, [&](ParameterOp weight, size_t pattern) {
+      if (!weight.isOptimized())
+        return;
+      if (attribute == kDecayScaleAttr)
+        weight.setDecays(true);
+      weight->setAttr(attribute, builder.getF64FloatAttr(scales[pattern]));
+    });
   }
 
   LogicalResult setMicroBatches(NamedAttrList &settings) {

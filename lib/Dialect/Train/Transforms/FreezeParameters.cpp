@@ -15,7 +15,7 @@ class FreezeParametersPass : public impl::FreezeParametersPassBase<FreezeParamet
 public:
   using FreezeParametersPassBase::FreezeParametersPassBase;
   void runOnOperation() override {
-    auto freeze = [](ParameterOp parameter) {
+    auto freeze = [](ParameterOp parameter, size_t) {
       parameter.setTrainable(false);
       parameter.setDecays(false);
       parameter.setReason("frozen");

@@ -1,5 +1,6 @@
 // train-mark-repeats
 #include "Blocks.h"
+#include "windlass/Dialect/Train/IR/Optimizers.h"
 #include "windlass/Dialect/Train/IR/TrainFunctions.h"
 #include "windlass/Dialect/Train/Transforms/Passes.h"
 
@@ -142,10 +143,11 @@ void markFollowers(Block &body) {
       markRuns(blocks, name.getValue());
 }
 
-/// Marks the optimizer steps of parameters of one shape as instances of one class, each with its reads and writes, and
-/// likewise their parts of the norm.
+/// Marks the optimizer steps of parameters of one shape and with the same scalars as instances of one class, each with
+/// its reads and writes, and likewise their parts of the norm.
 void markUpdate(Block &body) {
   llvm::MapVector<StringAttr, Blocks> classes;
+  std::map<SmallVector<void *>, size_t> numbers;
   auto add = [&](Operation *op, StringRef kind, Operations block) {
     std::string name;
     llvm::raw_string_ostream out(name);
@@ -154,13 +156,20 @@ void markUpdate(Block &body) {
     for (int64_t size : type.getShape())
       out << size << 'x';
     out << type.getElementType() << (op->hasAttr("decays") ? ".decays" : "");
+    SmallVector<void *> scalars;
+    for (Value operand : op->getOperands())
+      if (cast<RankedTensorType>(operand.getType()).getRank() == 0)
+        scalars.push_back(operand.getAsOpaquePointer());
+    // The steps of parameters whose rate or decay is scaled take other scalars.
+    if (size_t number = scalars.empty() ? 0 : numbers.try_emplace(scalars, numbers.size()).first->second)
+      out << ".scalars_" << number;
     Blocks &blocks = classes[StringAttr::get(op->getContext(), name)];
     blocks[blocks.size()] = std::move(block);
   };
   for (Operation &op : body) {
     if (isa<SquareSumOp>(op))
       add(&op, "square_sum", {&op});
-    if (!isa<AdamWOp, SgdOp>(op))
+    if (!isOptimizerStep(&op))
       continue;
     Operations block;
     for (Value operand : op.getOperands())

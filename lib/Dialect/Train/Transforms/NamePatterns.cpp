@@ -10,9 +10,9 @@ using namespace mlir;
 namespace windlass::train {
 
 LogicalResult applyToMatches(ModuleOp module, ArrayRef<std::string> patterns, StringRef option,
-                             function_ref<void(ParameterOp)> apply) {
+                             function_ref<void(ParameterOp, size_t pattern)> apply) {
   llvm::DenseSet<Operation *> matched;
-  for (const std::string &text : patterns) {
+  for (auto [number, text] : llvm::enumerate(patterns)) {
     llvm::Expected<llvm::GlobPattern> pattern = llvm::GlobPattern::create(text, 1024);
     if (!pattern)
       return emitError(module.getLoc(), Code::pattern)
@@ -23,7 +23,7 @@ LogicalResult applyToMatches(ModuleOp module, ArrayRef<std::string> patterns, St
         continue;
       any = true;
       if (matched.insert(parameter).second)
-        apply(parameter);
+        apply(parameter, number);
     }
     if (!any)
       return emitError(module.getLoc(), Code::pattern)

@@ -9,10 +9,10 @@
 
 namespace windlass::train {
 
-/// Calls `apply` once for every weight or buffer whose logical name a pattern matches. Fails for a pattern that is
-/// malformed or, being misspelt most often, matches nothing.
+/// Calls `apply` once for every weight or buffer whose logical name a pattern matches, with the number of the first
+/// that does. Fails for a pattern that is malformed or, being misspelt most often, matches nothing.
 mlir::LogicalResult applyToMatches(mlir::ModuleOp module, llvm::ArrayRef<std::string> patterns, llvm::StringRef option,
-                                   llvm::function_ref<void(ParameterOp)> apply);
+                                   llvm::function_ref<void(ParameterOp, size_t pattern)> apply);
 
 } // namespace windlass::train
 

@@ -163,8 +163,8 @@ status embedding_grad(stream &s, const view &dtable, const view &ids, const view
 enum class expert_activation : std::int32_t { relu, gelu_erf, gelu_tanh, silu };
 
 /// The settings that all experts of a layer share. `gated`: the hidden values are two halves, and the activation of the
-/// first is multiplied by the second. `inputs_first`: matrices are [experts, inputs, outputs] and not [experts, outputs,
-/// inputs]. `all_rows` is the number of experts of which the matrices have some, where `first` is not absent.
+/// first is multiplied by the second. `inputs_first`: matrices are [experts, inputs, outputs] and not [experts,
+/// outputs, inputs]. `all_rows` is the number of experts of which the matrices have some, where `first` is not absent.
 struct expert_layer {
   expert_activation activation;
   bool gated, inputs_first;
@@ -217,14 +217,16 @@ struct squared_gradients {
 /// sizes only, and on how much scratch a device's stream has.
 status square_sum_list(stream &s, const view &out, const squared_gradients &gradients, bool accumulate);
 
-/// Updates in place by AdamW, as PyTorch does in f32. All operands after `gradient` are f32 scalars: learning rate, 1 -
-/// beta1, 1 - beta2, epsilon, weight decay, 1 - beta1^t, 1 - beta2^t, and the factor on the gradient, which combines
-/// clipping and the loss scale; where it is NaN, weight and state stay as they are. `decays` false leaves the weight
-/// decay out. `rounded`, which may be absent, becomes the new weight as bf16 or f16.
+/// Where weight decay acts: nowhere, on the weight (AdamW), or on the gradient (Adam).
+enum class decay_mode : std::int32_t { none, decoupled, coupled };
+/// Updates in place by AdamW or Adam, as PyTorch does in f32. All operands after `gradient` are f32 scalars: learning
+/// rate, 1 - beta1, 1 - beta2, epsilon, weight decay, 1 - beta1^t, 1 - beta2^t, and the factor on the gradient, which
+/// combines clipping and the loss scale; where it is NaN, weight and state stay as they are. `rounded`, which may be
+/// absent, becomes the new weight as bf16 or f16.
 status adamw(stream &s, const view &weight, const view &exp_avg, const view &exp_avg_sq, const view &rounded,
              const view &gradient, const view &learning_rate, const view &one_minus_beta1, const view &one_minus_beta2,
              const view &epsilon, const view &weight_decay, const view &bias_correction1, const view &bias_correction2,
-             const view &gradient_scale, bool decays);
+             const view &gradient_scale, decay_mode decay);
 /// The parameters that one command updates, all dense and f32, by value: a device takes them as the arguments of one
 /// launch, which may have 4 KiB.
 struct updated_parameters {
@@ -243,7 +245,13 @@ struct updated_parameters {
 status adamw_list(stream &s, const updated_parameters &parameters, const view &learning_rate,
                   const view &one_minus_beta1, const view &one_minus_beta2, const view &epsilon,
                   const view &weight_decay, const view &bias_correction1, const view &bias_correction2,
-                  const view &gradient_scale, bool decays);
+                  const view &gradient_scale, decay_mode decay);
+/// Updates in place by Lion: w <- w (1 - learning_rate decay) - learning_rate sign(m + (1 - beta1) (g - m)), then m <-
+/// m + (1 - beta2) (g - m), where g is scaled; without the decay where `decays` is false. Weight and state stay as they
+/// are where gradient_scale is NaN. `rounded` is as in adamw.
+status lion(stream &s, const view &weight, const view &exp_avg, const view &rounded, const view &gradient,
+            const view &learning_rate, const view &one_minus_beta1, const view &one_minus_beta2,
+            const view &weight_decay, const view &gradient_scale, bool decays);
 /// Updates in place: v = momentum * v + (g * gradient_scale + decay * w), w -= learning_rate * v; weight and state stay
 /// as they are where gradient_scale is NaN. `rounded` is as in adamw.
 status sgd(stream &s, const view &weight, const view &momentum_buffer, const view &rounded, const view &gradient,

@@ -104,7 +104,7 @@ enum class scalar : std::int32_t {
   inverse_label_count ///< 1 over the labels of the step: see `counted_labels`
 };
 
-enum class optimizer : std::int32_t { adamw, sgd };
+enum class optimizer : std::int32_t { adamw, adam, lion, sgd };
 
 // The tables of a position. Each of its ranks does the same with its own parts of tensors. `place`s are in the
 // program's arenas; the axis of a split or a communicator is one of the position's mesh.

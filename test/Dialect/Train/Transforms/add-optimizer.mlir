@@ -1,5 +1,7 @@
 // RUN: windlass-opt %s -split-input-file -train-freeze-parameters=patterns=frozen* -train-differentiate=micro-batches=2 -train-add-optimizer="clip=true no-decay=*.embed" -train-verify-functions | FileCheck %s
 // RUN: windlass-opt %s -split-input-file -train-freeze-parameters=patterns=frozen* -train-differentiate=micro-batches=2 -train-add-optimizer="optimizer=sgd micro-batches=2" -train-verify-functions | FileCheck %s --check-prefix=SGD
+// RUN: windlass-opt %s -split-input-file -train-freeze-parameters=patterns=frozen* -train-differentiate=micro-batches=2 -train-add-optimizer="optimizer=adam micro-batches=2" -train-verify-functions | FileCheck %s --check-prefix=ADAM
+// RUN: windlass-opt %s -split-input-file -train-freeze-parameters=patterns=frozen* -train-differentiate=micro-batches=2 -train-add-optimizer="optimizer=lion micro-batches=2" -train-verify-functions | FileCheck %s --check-prefix=LION
 
 // CHECK: module attributes {train.settings = {clip = true, micro_batches = 2 : i64, optimizer = "adamw"}}
 // CHECK: train.parameter weight @w "a.weight" : tensor<2x3xf32> from <packed> {decays, trainable}
@@ -37,6 +39,22 @@
 // SGD: %[[ONE:.*]] = train.constant dense<1.000000e+00> : tensor<f32>
 // SGD: train.sgd %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %[[ONE]] decays
 // SGD: train.write @w.momentum_buffer
+
+// ADAM: optimizer = "adam"
+// ADAM: train.parameter state @w.exp_avg_sq "a.weight/exp_avg_sq"
+// ADAM: func.func @update
+// ADAM: train.adamw {{.*}} decays coupled {train.id = "update/a.weight/adamw"}
+
+// LION: optimizer = "lion"
+// LION: train.parameter state @w.exp_avg "a.weight/exp_avg"
+// LION-NOT: exp_avg_sq
+// LION: func.func @update
+// LION: %[[RATE:.*]] = train.hyperparameter learning_rate
+// LION: %[[SHARE1:.*]] = train.hyperparameter one_minus_beta1
+// LION: %[[SHARE2:.*]] = train.hyperparameter one_minus_beta2
+// LION: %[[DECAY:.*]] = train.hyperparameter weight_decay
+// LION: train.lion %{{.*}}, %{{.*}}, %{{.*}}, %[[RATE]], %[[SHARE1]], %[[SHARE2]], %[[DECAY]], %{{.*}} decays
+// LION: train.write @w.exp_avg,
 train.parameter weight @w "a.weight" : tensor<2x3xf32> from <packed> {trainable}
 train.parameter weight @b "a.bias" : tensor<3xf32> from <packed> {trainable}
 train.parameter weight @e "a.embed" : tensor<2x3xf32> from <packed> {trainable}

@@ -48,11 +48,14 @@ constexpr char kForwardAttr[] = "train.forward";
 /// UnitAttr, complete from L3b on: it scales normalised values or is their running variance, so that `--init random`
 /// makes it 1.
 constexpr char kNormScaleAttr[] = "train.norm_scale";
+/// F64Attr: what the parameter's learning rate, or its weight decay, is times the run's; absent: 1.
+constexpr char kRateScaleAttr[] = "train.rate_scale";
+constexpr char kDecayScaleAttr[] = "train.decay_scale";
 
 // Module attributes.
 /// StringAttr: the model's name, for people.
 constexpr char kModelAttr[] = "train.model";
-/// DictionaryAttr of compiled-in settings: "optimizer" (StringAttr adamw|sgd), "micro_batches" (i64, G),
+/// DictionaryAttr of compiled-in settings: "optimizer" (StringAttr, a name of Optimizers.h), "micro_batches" (i64, G),
 /// "clip" (BoolAttr), "precision" (StringAttr f32|tf32|bf16|f16), and kScalesLossSetting.
 constexpr char kSettingsAttr[] = "train.settings";
 /// CountedLabelsAttr: a step's loss is the mean over these labels of all its micro-batches. Without it, the loss is the

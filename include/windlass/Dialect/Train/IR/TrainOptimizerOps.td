@@ -19,11 +19,12 @@ def ClipFactorOp : Train_ComputeOp<"clip_factor", [SameOperandsAndResultType]> {
 }
 
 def AdamWOp : Train_InferredOp<"adamw"> {
-  let summary = "one AdamW step as PyTorch makes it (Loshchilov and Hutter, arXiv:1711.05101)";
+  let summary = "one step of AdamW (arXiv:1711.05101) or Adam (arXiv:1412.6980) as PyTorch makes it";
   let description = [{
     g = gradient * gradient_scale; w <- w (1 - lr wd) where it decays; m <- beta1 m + (1 - beta1) g;
     v <- beta2 v + (1 - beta2) g^2; w <- w - lr (m / bias_correction1) / (sqrt(v / bias_correction2) + epsilon), with
-    bias corrections 1 - beta^t. 1 - beta is an operand: taken from a beta in f32 it would be wrong in the fifth digit.
+    bias corrections 1 - beta^t. With `coupled`, which makes it Adam, weight decay is part of the gradient instead:
+    g <- g + wd w before the moments, and the weight is not shrunk. 1 - beta is an operand: taken from a beta in f32 it would be wrong in the fifth digit.
     Where gradient_scale is NaN (gradients of a scaled loss have overflowed), all stay as they are.
   }];
   let arguments = (ins Train_FloatTensor:$weight, Train_FloatTensor:$exp_avg, Train_FloatTensor:$exp_avg_sq,
@@ -31,9 +32,26 @@ def AdamWOp : Train_InferredOp<"adamw"> {
                        Train_FloatScalarTensor:$one_minus_beta1, Train_FloatScalarTensor:$one_minus_beta2,
                        Train_FloatScalarTensor:$epsilon, Train_FloatScalarTensor:$weight_decay,
                        Train_FloatScalarTensor:$bias_correction1, Train_FloatScalarTensor:$bias_correction2,
-                       Train_FloatScalarTensor:$gradient_scale, UnitAttr:$decays);
+                       Train_FloatScalarTensor:$gradient_scale, UnitAttr:$decays, UnitAttr:$coupled);
   let results = (outs Train_FloatTensor:$new_weight, Train_FloatTensor:$new_exp_avg,
                       Train_FloatTensor:$new_exp_avg_sq);
+  let assemblyFormat = [{
+    operands (`decays` $decays^)? (`coupled` $coupled^)? attr-dict `:` functional-type(operands, results)
+  }];
+  let hasVerifier = 1;
+}
+
+def LionOp : Train_InferredOp<"lion"> {
+  let summary = "one step of Lion (Chen et al., arXiv:2302.06675)";
+  let description = [{
+    g = gradient * gradient_scale; w <- w (1 - lr wd) where it decays; w <- w - lr sign(beta1 m + (1 - beta1) g);
+    m <- beta2 m + (1 - beta2) g. The sign of 0 is 0. Where gradient_scale is NaN, both stay as they are.
+  }];
+  let arguments = (ins Train_FloatTensor:$weight, Train_FloatTensor:$exp_avg, Train_FloatTensor:$gradient,
+                       Train_FloatScalarTensor:$learning_rate, Train_FloatScalarTensor:$one_minus_beta1,
+                       Train_FloatScalarTensor:$one_minus_beta2, Train_FloatScalarTensor:$weight_decay,
+                       Train_FloatScalarTensor:$gradient_scale, UnitAttr:$decays);
+  let results = (outs Train_FloatTensor:$new_weight, Train_FloatTensor:$new_exp_avg);
   let assemblyFormat = "operands (`decays` $decays^)? attr-dict `:` functional-type(operands, results)";
   let hasVerifier = 1;
 }

@@ -44,16 +44,18 @@ def AddOptimizerPass : Pass<"train-add-optimizer", "::mlir::ModuleOp"> {
   let summary = "adds optimizer state and @update, and records the compiled-in settings";
   let description = [{
     Afterwards every trainable parameter has its state parameters (`<weight>.exp_avg` with the logical name
-    `<weight>/exp_avg`), says whether it decays (rank of at least 2 and no pattern that matches), and `@update` takes the
-    gradients in their order, returns their global norm and writes weights and state. `train.settings` has the optimizer,
+    `<weight>/exp_avg`), says whether it decays (rank of at least 2, and no pattern that says otherwise) and by what its
+    learning rate and decay are scaled, and `@update` takes the gradients in their order, returns their global norm and writes weights and state. `train.settings` has the optimizer,
     the number of micro-batches, and whether gradients are clipped. Where gradients are of a scaled loss, `@update` takes
     the scale out, and where their norm is not finite it changes nothing.
   }];
   let options = [
-    Option<"optimizer", "optimizer", "std::string", "\"adamw\"", "adamw or sgd">,
+    Option<"optimizer", "optimizer", "std::string", "\"adamw\"", "adamw, adam, lion or sgd">,
     Option<"microBatches", "micro-batches", "int64_t", "0", "G; must agree with train-differentiate (0: take its value)">,
     Option<"clip", "clip", "bool", "false", "clip gradients by their global norm">,
-    ListOption<"noDecay", "no-decay", "std::string", "globs of logical names without weight decay">
+    ListOption<"noDecay", "no-decay", "std::string", "globs of logical names without weight decay">,
+    ListOption<"decayScales", "decay-scale", "std::string", "GLOB=X: those decay, by X times the weight decay">,
+    ListOption<"rateScales", "lr-scale", "std::string", "GLOB=X: those have X times the learning rate">
   ];
   let dependentDialects = ["::windlass::train::TrainDialect", "::mlir::func::FuncDialect"];
 }

@@ -11,11 +11,14 @@ status adamw_on_host(stream &s, const view &weight, const view &exp_avg, const v
                      const view &gradient, const view &learning_rate, const view &one_minus_beta1,
                      const view &one_minus_beta2, const view &epsilon, const view &weight_decay,
                      const view &bias_correction1, const view &bias_correction2, const view &gradient_scale,
-                     bool decays);
+                     decay_mode decay);
 status adamw_list_on_host(stream &s, const updated_parameters &parameters, const view &learning_rate,
                           const view &one_minus_beta1, const view &one_minus_beta2, const view &epsilon,
                           const view &weight_decay, const view &bias_correction1, const view &bias_correction2,
-                          const view &gradient_scale, bool decays);
+                          const view &gradient_scale, decay_mode decay);
+status lion_on_host(stream &s, const view &weight, const view &exp_avg, const view &rounded, const view &gradient,
+                    const view &learning_rate, const view &one_minus_beta1, const view &one_minus_beta2,
+                    const view &weight_decay, const view &gradient_scale, bool decays);
 status sgd_on_host(stream &s, const view &weight, const view &momentum_buffer, const view &rounded,
                    const view &gradient, const view &learning_rate, const view &momentum, const view &weight_decay,
                    const view &gradient_scale, bool decays);

@@ -13,35 +13,61 @@ namespace windlass::rt::detail {
 struct adamw_scalars {
   const float *learning_rate, *one_minus_beta1, *one_minus_beta2, *epsilon, *weight_decay, *bias_correction1,
       *bias_correction2, *gradient_scale;
-  bool decays;
+  decay_mode decay;
 
   adamw_scalars(const view &learning_rate, const view &one_minus_beta1, const view &one_minus_beta2,
                 const view &epsilon, const view &weight_decay, const view &bias_correction1,
-                const view &bias_correction2, const view &gradient_scale, bool with_decay)
+                const view &bias_correction2, const view &gradient_scale, decay_mode mode)
       : learning_rate(learning_rate.as<const float>()), one_minus_beta1(one_minus_beta1.as<const float>()),
         one_minus_beta2(one_minus_beta2.as<const float>()), epsilon(epsilon.as<const float>()),
         weight_decay(weight_decay.as<const float>()), bias_correction1(bias_correction1.as<const float>()),
         bias_correction2(bias_correction2.as<const float>()), gradient_scale(gradient_scale.as<const float>()),
-        decays(with_decay) {}
+        decay(mode) {}
 };
 
 struct adamw_step {
   using outputs = type_list<float, float, float>;
   using inputs = type_list<float, float, float, float>;
-  float keep, one_minus_beta1, one_minus_beta2, step_size, root_scale, epsilon, gradient_scale;
+  float keep, added, one_minus_beta1, one_minus_beta2, step_size, root_scale, epsilon, gradient_scale;
 
   WINDLASS_FN explicit adamw_step(const adamw_scalars &of)
-      : keep(of.decays ? 1.0f - *of.learning_rate * *of.weight_decay : 1.0f), one_minus_beta1(*of.one_minus_beta1),
+      : keep(of.decay == decay_mode::decoupled ? 1.0f - *of.learning_rate * *of.weight_decay : 1.0f),
+        added(of.decay == decay_mode::coupled ? *of.weight_decay : 0.0f), one_minus_beta1(*of.one_minus_beta1),
         one_minus_beta2(*of.one_minus_beta2), step_size(*of.learning_rate / *of.bias_correction1),
         root_scale(1.0f / std::sqrt(*of.bias_correction2)), epsilon(*of.epsilon), gradient_scale(*of.gradient_scale) {}
 
   WINDLASS_FN void apply(float &w_out, float &m_out, float &v_out, float w, float m, float v, float g) const {
-    g *= gradient_scale;
+    g = g * gradient_scale + added * w;
     m = m + one_minus_beta1 * (g - m);
     v = v + one_minus_beta2 * (g * g - v);
     w_out = w * keep - step_size * m / (std::sqrt(v) * root_scale + epsilon);
     m_out = m;
     v_out = v;
+  }
+};
+
+struct lion_scalars {
+  const float *learning_rate, *one_minus_beta1, *one_minus_beta2, *weight_decay, *gradient_scale;
+  bool decays;
+};
+
+struct lion_step {
+  using outputs = type_list<float, float>;
+  using inputs = type_list<float, float, float>;
+  float learning_rate, keep, one_minus_beta1, one_minus_beta2, gradient_scale;
+
+  WINDLASS_FN explicit lion_step(const lion_scalars &of)
+      : learning_rate(*of.learning_rate), keep(of.decays ? 1.0f - *of.learning_rate * *of.weight_decay : 1.0f),
+        one_minus_beta1(*of.one_minus_beta1), one_minus_beta2(*of.one_minus_beta2), gradient_scale(*of.gradient_scale) {
+  }
+
+  WINDLASS_FN void apply(float &w_out, float &m_out, float w, float m, float g) const {
+    g *= gradient_scale;
+    const float direction = m + one_minus_beta1 * (g - m);
+    // A NaN stays visible, and 0 stays 0.
+    const float sign = direction > 0.0f ? 1.0f : direction < 0.0f ? -1.0f : direction;
+    w_out = w * keep - learning_rate * sign;
+    m_out = m + one_minus_beta2 * (g - m);
   }
 };
 

@@ -1,0 +1,43 @@
+// The optimizers that `@update` may be built for.
+#ifndef WINDLASS_DIALECT_TRAIN_IR_OPTIMIZERS_H
+#define WINDLASS_DIALECT_TRAIN_IR_OPTIMIZERS_H
+
+#include "windlass/Dialect/Train/IR/TrainEnums.h"
+
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/StringRef.h"
+
+namespace mlir {
+class Operation;
+} // namespace mlir
+
+namespace windlass::train {
+
+/// One optimizer. Its step takes the weight, the state, the gradient, the hyperparameters and the factor on the
+/// gradient, and returns the new weight and state.
+struct Optimizer {
+  /// As flags, plans and programs name it.
+  llvm::StringRef name;
+  /// The operator that computes its step.
+  llvm::StringRef step;
+  /// What the step keeps for each weight, in PyTorch's words where it has the optimizer.
+  llvm::ArrayRef<llvm::StringRef> states;
+  llvm::ArrayRef<Hyperparameter> hyperparameters;
+  /// Whether the step has an attribute `coupled`.
+  bool isCoupled;
+};
+
+/// Returns all optimizers; the first is the default.
+llvm::ArrayRef<Optimizer> getOptimizers();
+/// Returns the optimizer of that name; null where there is none.
+const Optimizer *findOptimizer(llvm::StringRef name);
+
+/// The largest factor that a parameter's learning rate or weight decay may have.
+constexpr double kMostScale = 1e6;
+
+/// Whether the operator is the step of an optimizer.
+bool isOptimizerStep(mlir::Operation *op);
+
+} // namespace windlass::train
+
+#endif
