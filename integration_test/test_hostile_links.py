@@ -192,7 +192,8 @@ class OutputTest(LinksCase):
         run = self.folder / 'run'
         self.succeed('train', MODEL, '--data', DATA, '--steps', 1, '-o', run, '-q')
         for name, words in (('plan.json', ('plan', MODEL, '--cluster', 'cpu:2', '-o')), ('all.safetensors', ('checkpoint', 'export', run, '-o')),
-                            ('trace.json', ('simulate', MODEL, '--cluster', 'cpu:2', '-o')), ('page.html', ('report', run, '-o'))):
+                            ('trace.json', ('simulate', MODEL, '--cluster', 'cpu:2', '-o')), ('page.html', ('report', run, '-o')),
+                            ('plan.html', ('plan', MODEL, '--cluster', 'cpu:2', '--html'))):
             with self.subTest(name):
                 for form in ('{}', '{}.tmp', '.{}.partial'):
                     self.plant(self.folder / form.format(name))

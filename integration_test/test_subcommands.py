@@ -192,6 +192,32 @@ class ConfigTest(TrainedCase):
         self.assertRegex(refused.err, r"\nwindlass: error: '[^\n]*base.safetensors' holds '[^\n]*, and so does [^\n]*; give each tensor once \[WL0701\]\n$")
 
 
+class PlanPageTest(common.Case):
+    def test_page(self):
+        model = self.small_gpt(layers=2, width=64, tokens=32)
+        page = self.folder / 'plan.html'
+        for flags, lanes, functions in ((('--cluster', 'cpu:1'), ('compute',), ('forward', 'backward', 'update')),
+                                        (('--cluster', 'cpu:4', '--strategy', 'zero3*megatron=2'), ('compute', 'over batch', 'over model'), ('reduce',)),
+                                        (('--cluster', 'cpu:4', '--stages', 2, '--micro-batches', 4), ('position 1, compute', 'position 0, messages'), ('forward', 'backward'))):
+            with self.subTest(flags=flags):
+                said = json.loads(self.succeed('plan', model, *flags, '--html', page, '--json').out)
+                parsed = Page(page.read_text())
+                self.assertEqual(parsed.tags.count('svg'), 3)
+                self.assertNotIn('script', parsed.tags)
+                self.assertNotIn('src', parsed.attributes)
+                for text in (*lanes, *functions, 'small.onnx', 'optimizer state', 'activations and scratch'):
+                    self.assertIn(text, parsed.text)
+                # The highest moment of the picture is at most the largest live set, which counts init and evaluation too, and values
+                # that are held for longer than commands name them.
+                number, unit = re.search(r'At most ([\d.]+) (KiB|MiB) of', parsed.text).groups()
+                most = float(number) * {'KiB': 2**10, 'MiB': 2**20}[unit] / said['bytes_per_device']['largest_live_set']
+                self.assertTrue(0.9 < most < 1.02, most)
+        self.assertIn(f'page       {page}\n', self.succeed('plan', model, '--cluster', 'cpu:2', '--html', page).out)
+        outcome = common.windlass('plan', model, '--cluster', 'cpu:2', '--html', self.folder / 'none' / 'plan.html')
+        self.assertEqual(outcome.code, 1)
+        self.assertIn('plan.html', outcome.err)
+
+
 class ReportTest(TrainedCase):
     def test_page(self):
         page = self.folder / 'page.html'
@@ -317,7 +343,7 @@ class CompletionTest(common.Case):
         self.assertIn('train', self.complete(''))
         self.assertEqual(self.complete('pl'), ['plan', 'place-experts'])
         self.assertEqual(self.complete('train', 'model.onnx', '--opt'), ['--optimizer'])
-        self.assertEqual(self.complete('train', 'model.onnx', '--optimizer', ''), ['adamw', 'sgd'])
+        self.assertEqual(self.complete('train', 'model.onnx', '--optimizer', ''), ['adamw', 'adam', 'lion', 'sgd'])
         # Files, which are the shell's own answer.
         for words in (('train', ''), ('train', 'model.onnx', '--data', ''), ('nothing', '')):
             self.assertEqual(self.complete(*words), [])

@@ -1,5 +1,6 @@
 // windlass plan: how a model would run on a cluster.
 #include "CommandSupport.h"
+#include "PlanPictures.h"
 
 #include "windlass/Explain/PlanReport.h"
 #include "windlass/Pipeline/Claims.h"
@@ -17,7 +18,7 @@ namespace {
 struct PlanFlags {
   CommonFlags common;
   CompileFlags compile;
-  std::string output, onnxOutput, problemOutput, start, verified;
+  std::string output, pageOutput, onnxOutput, problemOutput, start, verified;
   /// The most that --max-ratio allows.
   std::optional<double> mostRatio;
 
@@ -30,6 +31,9 @@ void PlanFlags::declare(Flags &flags) {
   compile.declarePlan(flags);
   common.declare(flags);
   flags.addText("o", "FILE", "file for the plan (default: it is only printed)", output);
+  flags.addText("html", "FILE",
+                "file for a page with pictures of the plan: devices, splits, the predicted step by streams, memory",
+                pageOutput);
   flags.addText(
       "export-onnx", "FILE",
       "file for a copy of the model that holds the plan as ONNX sharding annotations, configuration 'windlass'; "
@@ -92,6 +96,28 @@ static int writeFiles(Console &console, const PlanFlags &flags, const Compilatio
   return kDone;
 }
 
+/// Prints the report and writes its page, as far as the flags ask for them; returns an exit code.
+static int showPlan(Console &console, const PlanFlags &flags, Compilation &compilation, const std::string &model) {
+  bool isPrinted = flags.common.json || !flags.common.quiet, isDrawn = !flags.pageOutput.empty();
+  if (!isPrinted && !isDrawn)
+    return kDone;
+  PlanReport report = describePlan(compilation, model, flags.compile.settings, flags.compile.choice);
+  if (isDrawn) {
+    std::string page = report::writePlanPage(drawPlan(compilation, report, flags.compile.choice));
+    if (std::string error = writeFile(flags.pageOutput, page); !error.empty())
+      return console.fail(Code::output, error);
+  }
+  if (flags.common.json)
+    printJson(report, llvm::outs());
+  else if (isPrinted)
+    printText(report, flags.common.verbose, llvm::outs());
+  if (!flags.common.json && isPrinted)
+    for (const auto &[what, path] : {std::pair("plan       ", &flags.output), {"page       ", &flags.pageOutput}})
+      if (!path->empty())
+        llvm::outs() << what << *path << "\n";
+  return kDone;
+}
+
 /// Compares the step and its lower bound with --max-ratio; returns an exit code.
 static int checkRatio(Console &console, const std::optional<SearchSummary> &search, std::optional<double> most) {
   if (!search || !most)
@@ -135,15 +161,8 @@ int windlass::runPlan(Console &console, const std::vector<std::string> &words) {
                                          (code = console.codeOf(compilation.exportOnnx(annotated))))) ||
       (code = writeFiles(console, planFlags, compilation, annotated)))
     return code;
-  // The report is printed whatever the ratio is.
-  if (common.json || !common.quiet) {
-    PlanReport report = describePlan(compilation, model, planFlags.compile.settings, planFlags.compile.choice);
-    if (common.json)
-      printJson(report, llvm::outs());
-    else
-      printText(report, common.verbose, llvm::outs());
-    if (!common.json && !planFlags.output.empty())
-      llvm::outs() << "plan       " << planFlags.output << "\n";
-  }
+  // The report is made whatever the ratio is.
+  if ((code = showPlan(console, planFlags, compilation, model)))
+    return code;
   return checkRatio(console, compilation.getSearch(), planFlags.mostRatio);
 }

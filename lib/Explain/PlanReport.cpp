@@ -2,7 +2,6 @@
 
 #include "windlass/Dialect/Plan/Transforms/Segments.h"
 #include "windlass/Dialect/Sched/IR/Place.h"
-#include "windlass/Explain/PlanTable.h"
 #include "windlass/Explain/PredictionText.h"
 #include "windlass/Pipeline/Claims.h"
 #include "windlass/Support/Printable.h"
@@ -275,7 +274,7 @@ PlanReport windlass::describePlan(Compilation &compilation, llvm::StringRef mode
   if (compilation.getSearch())
     report.search = &*compilation.getSearch();
   report.offloads = compilation.getOffloadTries();
-  report.table = makePlanTable(compilation.getPlanned(), kMostRows);
+  report.rows = listPlanRows(compilation.getPlanned());
   return report;
 }
 
@@ -331,9 +330,9 @@ void windlass::printText(const PlanReport &report, bool showsModel, llvm::raw_os
     for (const std::string &assumption : report.search->assumptions)
       out << "assumed    " << assumption << "\n";
   }
-  if (!report.table.empty())
+  if (!report.rows.empty())
     out << "operators, their number, how they are split, and how their weights are laid out between steps:\n"
-        << report.table;
+        << makePlanTable(report.rows, kMostRows);
 }
 
 static void writeMemory(llvm::json::OStream &json, const PlanReport &report) {

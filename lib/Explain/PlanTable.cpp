@@ -1,32 +1,25 @@
 #include "windlass/Explain/PlanTable.h"
 
-#include "windlass/Dialect/Plan/IR/PlanText.h"
 #include "windlass/Dialect/Plan/Transforms/LayoutInference.h"
 #include "windlass/Dialect/Train/IR/TrainFunctions.h"
 #include "windlass/Support/Printable.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
+
+#include <map>
+#include <tuple>
 
 using namespace mlir;
 using namespace windlass;
 
 namespace {
 
-struct Row {
-  std::string operators, split, weight;
-  bool operator<(const Row &other) const {
-    return std::tie(operators, split, weight) < std::tie(other.operators, other.split, other.weight);
-  }
-};
-
-std::string getSplit(Operation *op) {
-  auto strategy = op->getAttrOfType<plan::StrategyAttr>(plan::kStrategyAttr);
+std::string getSplitText(const plan::SplitWords &split) {
   std::string text;
-  for (const auto &[factor, axes] : plan::toWords(strategy)) {
+  for (const auto &[factor, axes] : split) {
     bool hasBlocks = StringRef(axes.front()).ends_with("*");
     text += (text.empty() ? "" : ",") + factor + ":" + (hasBlocks ? axes.front() : "") +
             llvm::join(llvm::drop_begin(axes, hasBlocks), "+");
@@ -70,30 +63,42 @@ bool isShown(Operation *op) {
 
 } // namespace
 
-std::string windlass::makePlanTable(ModuleOp planned, size_t mostRows) {
+std::vector<PlanRow> windlass::listPlanRows(ModuleOp planned) {
   auto mesh = planned->getAttrOfType<plan::MeshAttr>(plan::kMeshAttr);
   if (mesh.getRanks() == 1)
-    return "";
+    return {};
   SymbolTable symbols(planned);
-  // The number of operators that each row stands for, in program order of their first ones.
-  llvm::MapVector<Row, int64_t, std::map<Row, unsigned>> rows;
-  for (Operation &op : train::getMicrobatchFunction(planned).front())
-    if (isShown(&op))
-      ++rows[{plan::collapseId(op.getAttrOfType<StringAttr>(train::kIdAttr).getValue(),
-                               op.getAttrOfType<plan::RepeatAttr>(plan::kRepeatAttr)),
-              getSplit(&op), getWeightText(getWeight(&op, symbols))}];
-  size_t nameWidth = 0, splitWidth = 0, shown = std::min(rows.size(), mostRows);
-  for (const auto &[row, count] : llvm::make_range(rows.begin(), rows.begin() + shown)) {
+  std::vector<PlanRow> rows;
+  std::map<std::tuple<std::string, plan::SplitWords, std::string>, size_t> numbers;
+  for (Operation &op : train::getMicrobatchFunction(planned).front()) {
+    if (!isShown(&op))
+      continue;
+    PlanRow row = {plan::collapseId(op.getAttrOfType<StringAttr>(train::kIdAttr).getValue(),
+                                    op.getAttrOfType<plan::RepeatAttr>(plan::kRepeatAttr)),
+                   plan::toWords(op.getAttrOfType<plan::StrategyAttr>(plan::kStrategyAttr)),
+                   getWeightText(getWeight(&op, symbols))};
+    auto [found, isNew] = numbers.try_emplace({row.operators, row.split, row.weight}, rows.size());
+    if (isNew)
+      rows.push_back(std::move(row));
+    ++rows[found->second].count;
+  }
+  return rows;
+}
+
+std::string windlass::makePlanTable(ArrayRef<PlanRow> rows, size_t mostRows) {
+  ArrayRef<PlanRow> shown = rows.take_front(mostRows);
+  size_t nameWidth = 0, splitWidth = 0;
+  for (const PlanRow &row : shown) {
     nameWidth = std::max(nameWidth, printable(row.operators).size());
-    splitWidth = std::max(splitWidth, row.split.size());
+    splitWidth = std::max(splitWidth, getSplitText(row.split).size());
   }
   std::string text;
   llvm::raw_string_ostream out(text);
-  for (const auto &[row, count] : llvm::make_range(rows.begin(), rows.begin() + shown))
+  for (const PlanRow &row : shown)
     out << "  " << llvm::left_justify(printable(row.operators), nameWidth)
-        << llvm::format(" %4lld x  ", (long long)count) << llvm::left_justify(row.split, splitWidth) << "  "
-        << row.weight << "\n";
-  if (shown < rows.size())
-    out << "  and " << rows.size() - shown << " more\n";
+        << llvm::format(" %4lld x  ", static_cast<long long>(row.count))
+        << llvm::left_justify(getSplitText(row.split), splitWidth) << "  " << row.weight << "\n";
+  if (shown.size() < rows.size())
+    out << "  and " << rows.size() - shown.size() << " more\n";
   return text;
 }

@@ -1,6 +1,8 @@
 // SVG by hand: a few lines, axes with round numbers, and a legend.
 #include "windlass/Report/Page.h"
 
+#include "Html.h"
+
 #include "windlass/Support/Markup.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -8,7 +10,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 
 using namespace windlass;
 using namespace windlass::report;
@@ -31,29 +32,6 @@ struct Range {
   }
   bool isEmpty() const { return low > high; }
 };
-
-std::string shortNumber(double value) {
-  double size = std::abs(value);
-  const char *unit = size >= 1e10 ? "G" : size >= 1e7 ? "M" : size >= 1e4 ? "k" : "";
-  char text[32];
-  std::snprintf(text, sizeof text, "%.4g%s", value / (*unit == 'G' ? 1e9 : *unit == 'M' ? 1e6 : *unit ? 1e3 : 1), unit);
-  return text;
-}
-
-std::string coordinate(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.1f", value);
-  return text;
-}
-
-/// Returns 1, 2 or 5 times a power of ten, such that about `count` steps of it make `span`.
-double roundStep(double span, int count) {
-  double raw = span / count, power = std::pow(10, std::floor(std::log10(raw)));
-  for (double factor : {1.0, 2.0, 5.0})
-    if (raw <= factor * power)
-      return factor * power;
-  return 10 * power;
-}
 
 /// Widens a range to round ends. A range of one value gets room around it.
 double roundEnds(Range &range) {
@@ -147,7 +125,7 @@ std::string report::drawChart(llvm::StringRef title, llvm::ArrayRef<Series> seri
   svg += "</svg><figcaption>";
   for (auto [index, each] : llvm::enumerate(series))
     if (!drawn[index].empty())
-      svg += llvm::formatv("<span class=\"key s{0}\">{1}</span> ", index, escapeMarkup(each.name));
+      svg += writeKey(index, each.name);
   return svg + "</figcaption></figure>\n";
 }
 
@@ -160,8 +138,7 @@ std::string report::drawBar(llvm::ArrayRef<std::pair<std::string, int64_t>> part
     double width = 720.0 * double(part.second) / double(whole);
     svg += llvm::formatv("<rect class=\"part s{0}\" x=\"{1}\" y=\"0\" width=\"{2}\" height=\"28\"/>\n", index,
                          coordinate(at), coordinate(std::min(width, 720 - at)));
-    keys += llvm::formatv("<span class=\"key s{0}\">{1} {2}</span> ", index, escapeMarkup(part.first),
-                          formatBytes(part.second));
+    keys += writeKey(index, part.first + " " + formatBytes(part.second));
     at = std::min(720.0, at + width);
   }
   return svg + "</svg><figcaption>" + keys + "</figcaption></figure>\n";

@@ -1,5 +1,7 @@
 #include "windlass/Report/Page.h"
 
+#include "Html.h"
+
 #include "windlass/Support/Markup.h"
 
 #include "llvm/Support/FormatVariadic.h"
@@ -10,29 +12,6 @@
 using namespace windlass;
 using namespace windlass::report;
 
-/// The page may load nothing, whatever a run's text holds.
-static constexpr char kHead[] = R"(<!DOCTYPE html>
-<html lang="en"><head><meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-)";
-
-static constexpr char kStyle[] = R"(<style>
-:root { color-scheme: light dark; --line: #8884; --c0: #1f6fb4; --c1: #d1670f; --c2: #2d8a4e; --c3: #8a4fb0; --c4: #888; }
-@media (prefers-color-scheme: dark) { :root { --c0: #6cb2eb; --c1: #f0a35e; --c2: #6fcf97; --c3: #c39bd9; --c4: #aaa; } }
-body { font: 15px/1.45 system-ui, sans-serif; max-width: 760px; margin: 2em auto; padding: 0 1em; }
-h1 { font-size: 1.5em; margin-bottom: 0; } h2 { font-size: 1.1em; margin: 1.8em 0 .4em; }
-table { border-collapse: collapse; } td, th { padding: .2em 1em .2em 0; text-align: left; vertical-align: top; overflow-wrap: anywhere; }
-th { font-weight: 500; white-space: nowrap; } tr { border-bottom: 1px solid var(--line); }
-figure { margin: 0; } svg { width: 100%; height: auto; } svg text { font-size: 11px; fill: currentColor; }
-.grid { stroke: var(--line); } .line { fill: none; stroke-width: 1.6; } .none { opacity: .7; }
-.line.s0 { stroke: var(--c0); } .line.s1 { stroke: var(--c1); } .dot.s0, .part.s0 { fill: var(--c0); } .dot.s1, .part.s1 { fill: var(--c1); }
-.part.s2 { fill: var(--c2); } .part.s3 { fill: var(--c3); } .part.s4 { fill: var(--c4); }
-.key::before { content: "■ "; } .key.s0::before { color: var(--c0); } .key.s1::before { color: var(--c1); }
-.key.s2::before { color: var(--c2); } .key.s3::before { color: var(--c3); } .key.s4::before { color: var(--c4); }
-</style>
-)";
-
 std::string report::formatBytes(int64_t bytes) {
   double value = double(bytes);
   for (const char *unit : {"B", "KiB", "MiB"}) {
@@ -41,13 +20,6 @@ std::string report::formatBytes(int64_t bytes) {
     value /= 1024;
   }
   return llvm::formatv("{0:f2} GiB", value);
-}
-
-static std::string table(const Facts &facts) {
-  std::string html = "<table>\n";
-  for (const auto &[name, value] : facts)
-    html += "<tr><th>" + escapeMarkup(name) + "</th><td>" + escapeMarkup(value) + "</td></tr>\n";
-  return html + "</table>\n";
 }
 
 static Series seriesOf(const Run &run, std::string name, double Step::*field) {
@@ -120,7 +92,7 @@ static std::string describeMemory(const Memory &memory) {
     for (size_t i = 0; i < memory.processes.size(); ++i)
       facts.emplace_back("rank " + std::to_string(i) + " on " + memory.processes[i].first,
                          formatBytes(memory.processes[i].second));
-    html += table(facts);
+    html += writeTable(facts);
   }
   return html.empty() ? "<p class=\"none\">No memory was recorded.</p>\n" : html;
 }
@@ -134,7 +106,7 @@ static std::string describeCollectives(const Run &run) {
   }
   if (facts.empty())
     return run.collectives.empty() ? "<p class=\"none\">Not recorded.</p>\n" : "<p class=\"none\">None.</p>\n";
-  return "<p>Bytes that a rank sends in a step, as a ring would send them.</p>\n" + table(facts);
+  return "<p>Bytes that a rank sends in a step, as a ring would send them.</p>\n" + writeTable(facts);
 }
 
 /// The kernels that take the most time; the rest is one row.
@@ -169,9 +141,8 @@ std::string report::writePage(const Run &run) {
   Series evaluations = {"evaluation", {}, true};
   for (const Evaluation &each : run.evaluations)
     evaluations.points.emplace_back(double(each.step), each.loss);
-  std::string html = std::string(kHead) + "<title>" + escapeMarkup(name) + " – Windlass run</title>\n" + kStyle +
-                     "</head><body>\n<h1>" + escapeMarkup(name) + "</h1>\n<p>Run in " + escapeMarkup(run.folder) +
-                     "</p>\n" + table(summarize(run));
+  std::string html = openPage(name + " – Windlass run") + "<h1>" + escapeMarkup(name) + "</h1>\n<p>Run in " +
+                     escapeMarkup(run.folder) + "</p>\n" + writeTable(summarize(run));
   html += "<h2>Loss</h2>\n" + drawChart("Loss", {seriesOf(run, "training", &Step::loss), evaluations});
   auto isKnown = [&](double Step::*of) { return std::isfinite(medianOf(run, of)); };
   html += "<h2>Throughput</h2>\n" +
@@ -186,7 +157,7 @@ std::string report::writePage(const Run &run) {
   html += "<h2>Memory</h2>\n" + describeMemory(run.memory);
   html += "<h2>Collectives</h2>\n" + describeCollectives(run);
   html += "<h2>Time by kernel</h2>\n" + describeKernels(run);
-  html += "<h2>Settings</h2>\n" + table(run.settings);
-  html += "<h2>Environment</h2>\n" + table(run.machine);
+  html += "<h2>Settings</h2>\n" + writeTable(run.settings);
+  html += "<h2>Environment</h2>\n" + writeTable(run.machine);
   return html + "</body></html>\n";
 }

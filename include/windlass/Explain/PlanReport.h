@@ -2,6 +2,7 @@
 #ifndef WINDLASS_EXPLAIN_PLANREPORT_H
 #define WINDLASS_EXPLAIN_PLANREPORT_H
 
+#include "windlass/Explain/PlanTable.h"
 #include "windlass/Explain/StepWork.h"
 #include "windlass/Pipeline/Compile.h"
 
@@ -65,8 +66,8 @@ struct PlanReport {
   const SearchSummary *search = nullptr;
   /// What the host might hold from step to step, where that was searched.
   llvm::ArrayRef<OffloadTry> offloads;
-  /// The operators as a table; empty for a mesh of one rank.
-  std::string table;
+  /// The operators and how they are split; none for a mesh of one rank.
+  std::vector<PlanRow> rows;
 
   double getTokensPerSecond() const;
   /// Returns which of `offloads` the plan has; at least one of them fits.

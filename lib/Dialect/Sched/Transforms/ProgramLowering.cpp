@@ -356,6 +356,7 @@ void ProgramLowering::placeTransients(plan::MemoryKind memory, int64_t end, Arra
   arenaBytes[memory] = end + packing.bytes;
   if (memory != plan::MemoryKind::device)
     return;
+  permanentBytes = end;
   liveBytes = end + packing.largestLiveSet;
   peak = describePeak(program.getContext(), timeline, intervals, packing.peak);
   // The stash is what lives between forward and backward pass; that of slots has been counted with them.
@@ -415,6 +416,7 @@ void ProgramLowering::emitArena() {
                                arenaBytes[plan::MemoryKind::device]);
   arena->setAttr(kLargestLiveSetAttr, builder.getI64IntegerAttr(liveBytes));
   arena->setAttr(kPeakAttr, peak);
+  arena->setAttr(kPermanentBytesAttr, builder.getI64IntegerAttr(permanentBytes));
   arena->setAttr(kStashBytesAttr, builder.getI64IntegerAttr(stashBytes));
   if (int64_t bytes = arenaBytes[plan::MemoryKind::host])
     ArenaOp::create(builder, program.getLoc(), kHostArena, plan::MemoryKind::host, bytes);

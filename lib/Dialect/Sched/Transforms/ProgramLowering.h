@@ -151,7 +151,7 @@ private:
   /// The bytes of each arena.
   std::map<plan::MemoryKind, int64_t> arenaBytes;
   /// Those of the device's.
-  int64_t liveBytes = 0, stashBytes = 0;
+  int64_t permanentBytes = 0, liveBytes = 0, stashBytes = 0;
   mlir::DictionaryAttr peak;
 
   void collectBuckets(mlir::func::FuncOp reduce);

@@ -75,7 +75,7 @@ sched.program @program on <[#plan.axis<"data", 4>]> {
 }
 
 // Resources first; the bucket of weight and bias in one piece, then the loss.
-// CHECK: sched.arena @device_arena device bytes [[#]] {sched.largest_live_set = [[#]] : i64, sched.peak = {at = "{{.+}}", live = [{bytes = {{[0-9]+}} : i64, count = {{[0-9]+}} : i64, of = "{{.+}}"}{{.*}}]}, sched.stash_bytes = [[#]] : i64}
+// CHECK: sched.arena @device_arena device bytes [[#]] {sched.largest_live_set = [[#]] : i64, sched.peak = {at = "{{.+}}", live = [{bytes = {{[0-9]+}} : i64, count = {{[0-9]+}} : i64, of = "{{.+}}"}{{.*}}]}, sched.permanent_bytes = 2176 : i64, sched.stash_bytes = [[#]] : i64}
 // CHECK: sched.communicator @communicator_0 over ["data"] on @over_data
 // CHECK: sched.resource {{ *}}{{.*}} @dw {{.*}}offset = [[#DW:]] : i64
 // CHECK: sched.resource {{ *}}{{.*}} @db {{.*}}offset = [[#DW + 512]] : i64

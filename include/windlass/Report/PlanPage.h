@@ -1,0 +1,73 @@
+// A plan as one HTML page that needs nothing else: no script, no file, no network.
+#ifndef WINDLASS_REPORT_PLANPAGE_H
+#define WINDLASS_REPORT_PLANPAGE_H
+
+#include "windlass/Report/Run.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace windlass::report {
+
+/// A row of equal parts of a step, such as a stream, each with the shares of its time that each kind of work takes, in
+/// [0, 1] together.
+struct Lane {
+  std::string name;
+  std::vector<std::vector<double>> parts;
+};
+
+/// Layers of values over the same moments, drawn one on top of the other.
+struct Layer {
+  std::string name;
+  std::vector<double> values;
+};
+
+/// Devices that run the same part of the model.
+struct Stage {
+  std::string name;
+  /// The mesh axes of its devices with their sizes, major to minor.
+  std::vector<std::pair<std::string, int64_t>> axes;
+};
+
+/// Operators of one kind and how they are split.
+struct SplitRow {
+  std::string operators;
+  int64_t count = 1;
+  /// The factors that are split, each with its axes.
+  std::vector<std::pair<std::string, std::vector<std::string>>> splits;
+  std::string weight;
+};
+
+struct PlanPage {
+  std::string title;
+  /// What `windlass plan` prints, line by line: a name and what is said of it.
+  Facts facts;
+  std::vector<Stage> stages;
+  std::vector<SplitRow> rows;
+  /// The rows of the table that are left out.
+  int64_t moreRows = 0;
+  /// The step by streams.
+  double stepSeconds = 0;
+  std::vector<std::string> occupations;
+  std::vector<Lane> lanes;
+  /// The shares of the step for which each stream is busy, in the runs of each function; as numbers, of all of the step.
+  std::vector<std::string> windows;
+  std::vector<std::pair<std::string, std::vector<double>>> shares;
+  /// What else is to be said of the timeline; may be empty.
+  std::string timelineNote;
+  /// The device memory of a rank over the commands of a step, in bytes.
+  std::vector<Layer> memory;
+  /// Where the functions of a step begin among its commands.
+  std::vector<std::pair<std::string, std::size_t>> functions;
+  int64_t memoryLimit = 0;
+};
+
+/// Returns the page's HTML. Text is escaped; numbers that are not finite are drawn as 0.
+std::string writePlanPage(const PlanPage &page);
+
+} // namespace windlass::report
+
+#endif
