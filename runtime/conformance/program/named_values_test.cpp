@@ -79,6 +79,39 @@ TEST_F(NamedValues, OfABaseLackThePartOfTheWholeModel) {
   EXPECT_THAT(values.describe(j), HasSubstr("whose names have 'base.' in front; not used: 'head'"));
 }
 
+// A table of tokens that is tied to the head: one of the two names is in the file, the other in the model.
+TEST_F(NamedValues, OfATiedTableAreFoundByItsSizes) {
+  constexpr std::int64_t tall[] = {4, 1}, wide[] = {2, 2};
+  const std::string path = folder.write(
+      "tied.safetensors", safetensors_bytes(R"({"x":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},)"
+                                            R"("wte":{"dtype":"F32","shape":[4,1],"data_offsets":[8,24]},)"
+                                            R"("other":{"dtype":"F32","shape":[2,2],"data_offsets":[24,40]}})",
+                                            std::string(40, '\0')));
+  input_entry ids;
+  ids.vocabulary = 4;
+  j.inputs = {&ids, 1};
+  const auto load = [&](const char *name, const std::int64_t (&sizes)[2]) {
+    EXPECT_TRUE(open({"x"}, {path}).is_ok());
+    parameter_entry table;
+    table.name = name;
+    table.sizes = {sizes, 2};
+    rows.push_back(table);
+    j.parameters = {rows.data(), 2};
+    values = named_values();
+    EXPECT_TRUE(values.open({path}, j).is_ok());
+  };
+  load("head", tall);
+  EXPECT_EQ(found("head"), "wte");
+  EXPECT_EQ(values.describe(j),
+            "initial values: 2 of 2 parameters from 1 file; 'head' is the table 'wte'; not used: 'other'");
+  // Neither what is no table of ids, nor one of other sizes.
+  load("head", wide);
+  EXPECT_EQ(found("head"), "");
+  ids.vocabulary = 0;
+  load("head", tall);
+  EXPECT_EQ(found("head"), "");
+}
+
 TEST_F(NamedValues, OfManyFilesAreFoundByTheirIndex) {
   write("1.safetensors", {"x"});
   write("2.safetensors", {"y"});

@@ -5,6 +5,7 @@
 
 #include "box.h"
 
+#include <algorithm>
 #include <set>
 
 namespace windlass::rt {
@@ -76,6 +77,7 @@ status named_values::open(const std::vector<std::string> &paths, const job &j) {
     return bad_input("no tensor in " + list(paths) + " has the name of a parameter; the first tensor is " +
                      quote(tensors_.begin()->first) +
                      (j.parameters.size ? ", the first parameter " + quote(j.parameters[0].name) : ""));
+  choose_table(j);
   for (const parameter_entry &row : j.parameters)
     if (const tensor its = find(row.name); its.entry)
       WINDLASS_TRY(check_sizes(row, *its.file, *its.entry));
@@ -87,6 +89,8 @@ named_values::tensor named_values::find(const std::string &parameter) const {
   auto found = tensors_.find(is_cut ? parameter.substr(parameter_head_.size()) : tensor_head_ + parameter);
   if (found == tensors_.end())
     found = tensors_.find(parameter); // what a model has beside its base keeps its name
+  if (found == tensors_.end() && parameter == table_)
+    found = tensors_.find(name_of_table_);
   if (found == tensors_.end())
     return {};
   const auto &[file, entry] = found->second;
@@ -123,6 +127,32 @@ std::int64_t named_values::choose_heads(const job &j) {
   return most + more;
 }
 
+void named_values::choose_table(const job &j) {
+  const auto is_table = [&](const std::vector<std::int64_t> &sizes) {
+    return sizes.size() == 2 && std::any_of(j.inputs.begin(), j.inputs.end(), [&](const input_entry &input) {
+             return input.vocabulary > 0 && input.vocabulary == sizes[0];
+           });
+  };
+  std::vector<const parameter_entry *> missing;
+  std::set<const safetensors_entry *> used;
+  for (const parameter_entry &row : j.parameters) {
+    const tensor its = find(row.name);
+    if (its.entry)
+      used.insert(its.entry);
+    else if (is_table(sizes_of(row.sizes)))
+      missing.push_back(&row);
+  }
+  std::vector<const safetensors_entry *> left;
+  for (const auto &[name, place] : tensors_)
+    if (const safetensors_entry &entry = files_[place.first].entries()[place.second];
+        used.count(&entry) == 0 && is_table(entry.sizes))
+      left.push_back(&entry);
+  if (missing.size() == 1 && left.size() == 1 && left[0]->sizes == sizes_of(missing[0]->sizes)) {
+    table_ = missing[0]->name;
+    name_of_table_ = left[0]->name;
+  }
+}
+
 std::string named_values::describe(const job &j) const {
   std::vector<std::string> missing, unused;
   std::set<const safetensors_entry *> used;
@@ -143,6 +173,8 @@ std::string named_values::describe(const job &j) const {
     out += ", whose names lack " + quote(parameter_head_);
   if (!tensor_head_.empty())
     out += ", whose names have " + quote(tensor_head_) + " in front";
+  if (!table_.empty())
+    out += "; " + quote(table_) + " is the table " + quote(name_of_table_);
   if (!missing.empty())
     out += "; not in them: " + list(missing);
   if (!unused.empty())

@@ -18,7 +18,8 @@ status check_sizes(const parameter_entry &row, const safetensors_file &file, con
 
 /// Tensors of safetensors files, taken for the parameters that have their names. A model and its base differ in the
 /// first part of their names ("transformer.wte.weight" and "wte.weight"): that part is left out on one side where more
-/// parameters are found so.
+/// parameters are found so. A table that several layers share has the name of one of them in a model, and may have that
+/// of another in a file: see `choose_table`.
 class named_values {
 public:
   struct tensor {
@@ -39,11 +40,16 @@ private:
   status open_index(const std::string &path);
   /// Sets the heads with which most parameters are found; returns their number.
   std::int64_t choose_heads(const job &j);
+  /// Takes the one tensor left over for the one parameter left over, where both are tables with as many rows as an
+  /// input has ids, and of the same sizes.
+  void choose_table(const job &j);
 
   std::vector<safetensors_file> files_;
   std::map<std::string, std::pair<std::size_t, std::size_t>> tensors_; ///< number of file and of entry
   /// What names of parameters, or of tensors, have in front and is left out; at most one is not empty.
   std::string parameter_head_, tensor_head_;
+  /// The parameter that has a table under another name, and that name; empty where there is none.
+  std::string table_, name_of_table_;
 };
 
 } // namespace windlass::rt
