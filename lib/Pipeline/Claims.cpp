@@ -19,7 +19,11 @@ using namespace mlir;
 using namespace windlass;
 
 /// The operations that the solver may spend on the bound of one mesh.
-static constexpr int64_t kCertifyWork = 100'000'000;
+static constexpr int64_t kCertifyWork = 200'000'000;
+/// The share 1 / kQuickShare of it is spent on each mesh before any is searched to the end, and then on kAtOnce meshes
+/// at a time, so that the answer does not depend on the number of threads.
+static constexpr int64_t kQuickShare = 16;
+static constexpr size_t kAtOnce = 2;
 
 static std::string hash(llvm::StringRef text) {
   return llvm::toHex(llvm::SHA256::hash(llvm::arrayRefFromStringRef(text)), /*LowerCase=*/true);
@@ -67,17 +71,29 @@ void windlass::certify(const std::vector<planner::SearchedMesh> &meshes, plan::M
     return;
   std::vector<search::NamedCertificate> certificates(meshes.size());
   auto target = static_cast<int64_t>(std::llround(search.stepSeconds * 1e9));
-  auto certify = [&](int k) {
+  auto boundOf = [&](int k) { return getStepBound(meshes[k], certificates[k].certificate.bound); };
+  auto certify = [&](int k, int64_t work) {
     int64_t sum = std::min(target, search::kForbidden / meshes[k].stages) * meshes[k].stages;
-    certificates[k] = {makeName(meshes[k]), search::certify(meshes[k].problem, sum, kCertifyWork)};
+    search::Certificate found = search::certify(meshes[k].problem, sum, work);
+    search::NamedCertificate &kept = certificates[k];
+    if (kept.name.empty() || found.bound > kept.certificate.bound)
+      kept = {makeName(meshes[k]), std::move(found)};
   };
-  // The least bound of all meshes is claimed, so no mesh needs a better one than that of the chosen mesh.
-  certify(own);
-  target = getStepBound(meshes[own], certificates[own].certificate.bound);
-  runTasks(threads, static_cast<int>(meshes.size()), [&](int k) {
-    if (k != own)
-      certify(k);
-  });
+  // The least bound of all meshes is claimed, so no mesh needs a better one than another mesh reaches. Most reach it
+  // soon; of the others, the one with the least bound goes first.
+  certify(own, kCertifyWork);
+  target = boundOf(own);
+  std::vector<int> others(meshes.size());
+  std::iota(others.begin(), others.end(), 0);
+  others.erase(others.begin() + own);
+  runTasks(threads, static_cast<int>(others.size()), [&](int i) { certify(others[i], kCertifyWork / kQuickShare); });
+  llvm::sort(others, [&](int a, int b) { return std::pair(boundOf(a), a) < std::pair(boundOf(b), b); });
+  for (size_t begin = 0; begin < others.size() && boundOf(others[begin]) < target; begin += kAtOnce) {
+    llvm::ArrayRef<int> wave = llvm::ArrayRef(others).drop_front(begin).take_front(kAtOnce);
+    runTasks(threads, static_cast<int>(wave.size()), [&](int i) { certify(wave[i], kCertifyWork); });
+    for (int k : wave)
+      target = std::min(target, boundOf(k));
+  }
   search.nanosecondsPerGib = getMemoryPrice(meshes[own].problem, certificates[own].certificate);
   int64_t bound = search::kForbidden;
   std::set<int64_t> stages;

@@ -104,6 +104,7 @@ FailureOr<std::unique_ptr<PlanSearch>> PlanSearch::create(ModuleOp module, int64
   // Either meshes run on threads side by side, or one mesh uses the threads.
   if (!module.getContext()->isMultithreadingEnabled())
     threads = 1;
+  search->threads = threads;
   int own = choices.size() > 1 ? 1 : threads;
   search->meshes.resize(choices.size());
   runTasks(threads, static_cast<int>(choices.size()), [&](int i) {
@@ -123,9 +124,9 @@ void PlanSearch::setBesideBytes(llvm::function_ref<int64_t(const plan::StrategyC
 }
 
 std::vector<SearchedMesh> PlanSearch::getProblems(int64_t memoryBytes, int64_t stages) const {
-  std::vector<SearchedMesh> problems;
-  for (const std::unique_ptr<MeshSearch> &mesh : meshes)
-    problems.push_back({mesh->getChoice(), stages, mesh->buildBound(memoryBytes, stages)});
+  std::vector<SearchedMesh> problems(meshes.size());
+  runTasks(threads, static_cast<int>(meshes.size()),
+           [&](int i) { problems[i] = {meshes[i]->getChoice(), stages, meshes[i]->buildBound(memoryBytes, stages)}; });
   return problems;
 }
 

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 using namespace windlass::search;
 
@@ -14,6 +15,12 @@ namespace {
 
 /// The most steps of one rule: in problems of this kind further ones gain nothing.
 constexpr int kMostSteps = 1000;
+/// The number of steps from which both rules are worth their work.
+constexpr int kManySteps = 40;
+/// The share of the work that looks for prices; messages for the best of them get the rest.
+constexpr double kPriceShare = 0.6;
+/// The most steps in which messages settle.
+constexpr int kLastSteps = 10;
 
 int64_t toFixed(double value, int bits) {
   constexpr double most = static_cast<double>(Certificate::kMost);
@@ -22,9 +29,8 @@ int64_t toFixed(double value, int bits) {
 
 class Certifier {
 public:
-  Certifier(const Problem &problem, int64_t target) : original(problem), problem(problem), target(target) {
-    foldLoops();
-  }
+  Certifier(const Problem &original, int64_t target)
+      : original(original), folded(foldLoops(original)), problem(folded ? *folded : original), target(target) {}
 
   Certificate certify(int64_t workLimit) {
     Model model(problem);
@@ -34,25 +40,32 @@ public:
     keep();
     if (best.bound >= target || problem.nodes.empty())
       return best;
-    for (PriceRule rule : {PriceRule::Polyak, PriceRule::Exponentiated}) {
-      Meter meter(workLimit / 2);
+    // The second rule finds better prices in many steps, the first in few.
+    bool hasManySteps = workLimit / 2 >= kManySteps * 2 * model.passWork;
+    for (PriceRule rule : {PriceRule::Exponentiated, PriceRule::Polyak}) {
+      Meter meter(hasManySteps ? workLimit / 2 : workLimit);
       raise(model, rule, meter);
-      if (best.bound >= target)
+      if (best.bound >= target || !hasManySteps)
         break;
     }
     return best;
   }
 
 private:
-  /// Folds edges from a node to itself into its costs, because the dual has no such edges.
-  void foldLoops() {
+  /// Returns the problem with edges from a node to itself folded into its costs, because the dual has no such edges;
+  /// nothing where there are none: tables may be large.
+  static std::optional<Problem> foldLoops(const Problem &original) {
     auto isLoop = [](const Edge &edge) { return edge.from == edge.to; };
+    if (std::none_of(original.edges.begin(), original.edges.end(), isLoop))
+      return std::nullopt;
+    Problem problem = original;
     for (const Edge &edge : problem.edges) {
       std::vector<int64_t> &costs = problem.nodes[edge.from].costs;
       for (size_t x = 0; isLoop(edge) && x < costs.size(); ++x)
         costs[x] = addCosts(costs[x], problem.tables[edge.table][x * costs.size() + x]);
     }
     problem.edges.erase(std::remove_if(problem.edges.begin(), problem.edges.end(), isLoop), problem.edges.end());
+    return problem;
   }
 
   void raise(const Model &model, PriceRule rule, Meter &meter) {
@@ -60,23 +73,24 @@ private:
     Prices prices(model, rule, dual.prices());
     const double aim = static_cast<double>(std::min(target, kForbidden));
     double kept = -1;
-    for (int step = 0; step < kMostSteps && !meter.isOver() && prices.bestBound() < aim; ++step) {
+    for (int step = 0; step < kMostSteps && meter.share() < kPriceShare && prices.bestBound() < aim; ++step) {
       dual.forward();
       double bound = dual.backward();
-      prices.setProgress(static_cast<double>(step) / kMostSteps);
+      prices.setProgress(std::max(meter.share() / kPriceShare, static_cast<double>(step) / kMostSteps));
       prices.step(dual, bound, aim);
       dual.setPrices(prices.current());
       meter.spend(2 * model.passWork + 2 * model.rows);
     }
     dual.setPrices(roundPrices(prices.best()));
     // Messages follow the prices that were best.
-    constexpr int kLastSteps = 10;
-    for (int step = 0; step < kLastSteps; ++step) {
+    for (int step = 0; step < kLastSteps && best.bound < target && (step == 0 || !meter.isOver()); ++step) {
       dual.forward();
       double bound = dual.backward();
+      meter.spend(2 * model.passWork);
       if (bound > kept) {
         kept = bound;
         keepMessages(model, dual);
+        meter.spend(2 * model.passWork); // to write them and to prove what they give
       }
     }
   }
@@ -172,7 +186,8 @@ private:
   }
 
   const Problem &original;
-  Problem problem;
+  const std::optional<Problem> folded;
+  const Problem &problem;
   int64_t target;
   Certificate found, best;
 };

@@ -86,6 +86,8 @@ private:
   std::unique_ptr<Groups> groups;
   std::unique_ptr<RecomputeClasses> recompute;
   std::vector<std::unique_ptr<MeshSearch>> meshes;
+  /// The threads on which problems of several meshes are built.
+  int threads = 1;
   /// The meshes whose named strategies are known.
   std::set<const MeshSearch *> named;
 };
