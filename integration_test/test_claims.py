@@ -39,11 +39,13 @@ class ClaimsCase(common.Case):
 
 class EveryPlanTest(ClaimsCase):
     def test_families(self):
-        """Searches on machines of several kinds, with all their memory and with the least that a plan fits into."""
-        for family in FAMILIES:
+        """Searches on machines of several kinds, with all their memory and with the least that a plan fits into. Where there are many
+        families, each is on one kind of machine."""
+        for number, family in enumerate(FAMILIES):
             model = self.small(family, **SIZES)
             verified = recomputing = bounded = 0
-            for machine in test_search.MACHINES:
+            machines = list(test_search.MACHINES)
+            for machine in machines if len(FAMILIES) == 1 else [machines[number % len(machines)]]:
                 for ranks in RANKS:
                     cluster = self.folder / 'cluster.json'
                     cluster.write_text(test_search.cluster(machine, ranks))
