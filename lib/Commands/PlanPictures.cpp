@@ -2,7 +2,6 @@
 
 #include "windlass/Dialect/Sched/IR/Programs.h"
 #include "windlass/Explain/StepPictures.h"
-#include "windlass/Support/Printable.h"
 
 #include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
@@ -25,7 +24,7 @@ static report::Facts listFacts(PlanReport report) {
   SmallVector<StringRef> lines;
   StringRef(text).split(lines, '\n', -1, /*KeepEmpty=*/false);
   for (StringRef line : lines)
-    facts.emplace_back(line.take_front(kNameColumns).trim().str(), line.drop_front(kNameColumns).trim().str());
+    facts.emplace_back(line.take_front(kNameColumns).trim().str(), line.substr(kNameColumns).trim().str());
   return facts;
 }
 
