@@ -231,6 +231,23 @@ class ReportTest(TrainedCase):
         for text in (str(self.run_folder), 'Tokens per second', 'optimizer state', 'rank 1 on', 'step-000006', 'backend', 'clip norm', 'matmul'):
             self.assertIn(text, parsed.text)
 
+    def test_several_runs(self):
+        page, other = self.folder / 'both.html', self.folder / 'other'
+        shutil.copytree(self.run_folder, other)
+        record = json.loads((other / 'run.json').read_text())
+        record['settings']['lr'] = 0.5
+        (other / 'run.json').write_text(json.dumps(record))
+        said = json.loads(self.succeed('report', self.run_folder, other, '-o', page, '--json').out)
+        self.assertEqual([(run['folder'], run['steps']) for run in said['runs']], [(str(self.run_folder), 6), (str(other), 6)])
+        parsed = Page(page.read_text())
+        self.assertNotIn('script', parsed.tags)
+        self.assertGreaterEqual(parsed.tags.count('svg'), 4)
+        for text in ('2 runs', str(other), 'lr0.0010.5', 'Tokens per second'):
+            self.assertIn(text, parsed.text)
+        outcome = common.windlass('report', self.run_folder, other)
+        self.assertEqual(outcome.code, 2)
+        self.assertIn('needs -o FILE', outcome.err)
+
     def test_default_place(self):
         run = self.folder / 'copy'
         shutil.copytree(self.run_folder, run)

@@ -2,6 +2,7 @@
 #include "CommandSupport.h"
 
 #include "windlass/Commands/Commands.h"
+#include "windlass/Report/Comparison.h"
 #include "windlass/Report/Page.h"
 #include "windlass/Support/OutputFile.h"
 
@@ -12,36 +13,59 @@
 
 using namespace windlass;
 
+namespace {
+
+void writeRun(llvm::json::OStream &json, const report::Run &run) {
+  auto number = [](double value) { return std::isfinite(value) ? llvm::json::Value(value) : nullptr; };
+  json.attribute("steps", static_cast<int64_t>(run.steps.size()));
+  json.attribute("first_loss", run.steps.empty() ? nullptr : number(run.steps.front().loss));
+  json.attribute("last_loss", run.steps.empty() ? nullptr : number(run.steps.back().loss));
+  json.attribute("finished", run.isFinished);
+  json.attribute("unreadable_rows", run.badLines);
+}
+
+} // namespace
+
 int windlass::runReport(Console &console, const std::vector<std::string> &words) {
   Flags flags(
-      "report RUN [-o FILE]",
+      "report RUN [RUN..] [-o FILE]",
       "Writes a run as one HTML page that needs nothing else: loss, throughput, memory, settings, environment.\n"
-      "RUN may still be going on.");
+      "Writes several runs as one page that compares them. Runs may still be going on.");
   CommonFlags common;
   std::string output;
-  flags.addText("o", "FILE", "the page (default RUN/report.html)", output);
+  flags.addText("o", "FILE", "the page (default RUN/report.html; several runs need it)", output);
   common.declare(flags);
-  std::vector<std::string> positional;
+  std::vector<std::string> folders;
   int code;
-  if (!parseWords(console, flags, common, words, positional, 1, 1, code))
+  if (!parseWords(console, flags, common, words, folders, 1, report::kMostCompared, code))
     return code;
-  llvm::Expected<report::Run> run = report::readRun(positional.front());
-  if (!run)
-    return console.fail(Code::input, llvm::toString(run.takeError()));
+  if (folders.size() > 1 && output.empty())
+    return console.fail(Code::usage, "report of several runs needs -o FILE: the page is of none of them");
+  std::vector<report::Run> runs;
+  for (const std::string &folder : folders) {
+    llvm::Expected<report::Run> run = report::readRun(folder);
+    if (!run)
+      return console.fail(Code::input, llvm::toString(run.takeError()));
+    runs.push_back(std::move(*run));
+  }
   if (output.empty())
-    output = positional.front() + "/report.html";
-  if (std::string error = writeFile(output, report::writePage(*run)); !error.empty())
+    output = folders.front() + "/report.html";
+  std::string page = runs.size() > 1 ? report::writeComparison(runs) : report::writePage(runs.front());
+  if (std::string error = writeFile(output, page); !error.empty())
     return console.fail(Code::output, error);
   if (common.json) {
-    auto number = [](double value) { return std::isfinite(value) ? llvm::json::Value(value) : nullptr; };
     llvm::json::OStream json(llvm::outs(), 2);
     json.object([&] {
       json.attribute("file", output);
-      json.attribute("steps", static_cast<int64_t>(run->steps.size()));
-      json.attribute("first_loss", run->steps.empty() ? nullptr : number(run->steps.front().loss));
-      json.attribute("last_loss", run->steps.empty() ? nullptr : number(run->steps.back().loss));
-      json.attribute("finished", run->isFinished);
-      json.attribute("unreadable_rows", run->badLines);
+      if (runs.size() == 1)
+        return writeRun(json, runs.front());
+      json.attributeArray("runs", [&] {
+        for (const report::Run &run : runs)
+          json.object([&] {
+            json.attribute("folder", run.folder);
+            writeRun(json, run);
+          });
+      });
     });
     llvm::outs() << "\n";
   } else if (!common.quiet) {

@@ -1,6 +1,7 @@
 #include "windlass/Report/Page.h"
 
 #include "Html.h"
+#include "RunSeries.h"
 
 #include "windlass/Support/Markup.h"
 
@@ -22,24 +23,6 @@ std::string report::formatBytes(int64_t bytes) {
   return llvm::formatv("{0:f2} GiB", value);
 }
 
-static Series seriesOf(const Run &run, std::string name, double Step::*field) {
-  Series series = {std::move(name), {}, false};
-  for (const Step &step : run.steps)
-    series.points.emplace_back(double(step.step), step.*field);
-  return series;
-}
-
-static double medianOf(const Run &run, double Step::*field) {
-  std::vector<double> values;
-  for (const Step &step : run.steps)
-    if (std::isfinite(step.*field))
-      values.push_back(step.*field);
-  if (values.empty())
-    return NAN;
-  std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
-  return values[values.size() / 2];
-}
-
 std::string report::formatNumber(double value) {
   return std::isfinite(value) ? std::string(llvm::formatv("{0:f4}", value)) : "not finite";
 }
@@ -56,7 +39,7 @@ static Facts summarize(const Run &run) {
   for (auto [name, of] : {std::pair("tokens per second", &Step::tokensPerSecond),
                           std::pair("samples per second", &Step::samplesPerSecond)})
     if (double rate = medianOf(run, of); std::isfinite(rate))
-      facts.emplace_back(name, std::string(llvm::formatv(rate < 10 ? "{0:f2} (median)" : "{0:f0} (median)", rate)));
+      facts.emplace_back(name, formatRate(rate) + " (median)");
   double seconds = medianOf(run, &Step::seconds);
   if (std::isfinite(seconds))
     facts.emplace_back("seconds per step", std::string(llvm::formatv("{0:f4} (median)", seconds)));
@@ -137,13 +120,11 @@ static std::string describeKernels(const Run &run) {
 }
 
 std::string report::writePage(const Run &run) {
-  std::string name = run.model.empty() ? run.folder : run.model;
-  Series evaluations = {"evaluation", {}, true};
-  for (const Evaluation &each : run.evaluations)
-    evaluations.points.emplace_back(double(each.step), each.loss);
+  std::string name = nameOf(run);
   std::string html = openPage(name + " – Windlass run") + "<h1>" + escapeMarkup(name) + "</h1>\n<p>Run in " +
                      escapeMarkup(run.folder) + "</p>\n" + writeTable(summarize(run));
-  html += "<h2>Loss</h2>\n" + drawChart("Loss", {seriesOf(run, "training", &Step::loss), evaluations});
+  html +=
+      "<h2>Loss</h2>\n" + drawChart("Loss", {seriesOf(run, "training", &Step::loss), evaluationsOf(run, "evaluation")});
   auto isKnown = [&](double Step::*of) { return std::isfinite(medianOf(run, of)); };
   html += "<h2>Throughput</h2>\n" +
           (isKnown(&Step::tokensPerSecond)
