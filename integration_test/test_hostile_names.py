@@ -89,7 +89,7 @@ class HostileNamesTest(common.Case):
         before = set(os.listdir(self.folder))
         plan = self.folder / 'plan.json'
         self.succeed('check', path, '-v', cwd=work)
-        self.succeed('plan', path, '--cluster', 'cpu:2', '-o', plan, cwd=work)
+        self.succeed('plan', path, '--cluster', 'cpu:2', '-o', plan, '--html', run.with_suffix('.html'), cwd=work)
         outcome = train('-n', 2, '--steps', 2, '-v', '--profile')
         built = common.built_folder(outcome)
         self.assertNotIn('warning', (built / 'build.log').read_text())
@@ -109,11 +109,12 @@ class HostileNamesTest(common.Case):
         self.assertEqual(len(held), 3 * len(floats) - 2)
         record = json.loads((run / 'run.json').read_text())
         self.assertEqual(record['model'], path.name)
-        page = (run / 'report.html').read_text()
-        self.assertNotIn('<script', page)
+        for page in (run / 'report.html', run.with_suffix('.html')):
+            self.assertNotIn('<script', page.read_text())
+            self.assertIn('&lt;script&gt;', page.read_text())
         # Nothing was executed, and nothing was written elsewhere.
         self.assertEqual(os.listdir(work), [])
-        self.assertEqual(set(os.listdir(self.folder)) - before, {'plan.json', 'plan.cert', 'predicted.json', 'run', 'project', 'merged.safetensors'})
+        self.assertEqual(set(os.listdir(self.folder)) - before, {'plan.json', 'plan.cert', 'predicted.json', 'run', 'run.html', 'project', 'merged.safetensors'})
         self.assertFalse(list(self.folder.rglob('owned*')))
 
     def test_names_that_no_file_can_hold(self):
