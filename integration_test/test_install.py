@@ -23,6 +23,9 @@ class InstallTest(common.Case):
             self.assertTrue((place / 'share/doc/windlass' / name).exists(), name)
         for name in ('bash-completion/completions/windlass', 'zsh/site-functions/_windlass', 'fish/vendor_completions.d/windlass.fish'):
             self.assertTrue((place / 'share' / name).exists(), name)
+        pages = {page.name for page in (place / 'share/man/man1').iterdir()}
+        self.assertIn('windlass.1', pages)
+        self.assertIn('windlass-place-experts.1', pages)
         for name in ('train', 'cluster'):
             self.assertTrue((place / f'share/windlass/{name}.schema.json').exists())
 

@@ -192,6 +192,28 @@ class ConfigTest(TrainedCase):
         self.assertRegex(refused.err, r"\nwindlass: error: '[^\n]*base.safetensors' holds '[^\n]*, and so does [^\n]*; give each tensor once \[WL0701\]\n$")
 
 
+class HelpTest(common.Case):
+    def test_each_has_an_example_and_a_page(self):
+        pages = self.folder / 'man1'
+        done = common.run([common.ROOT / 'scripts' / 'make-man', common.WINDLASS, pages])
+        self.assertEqual(done.code, 0, done.err)
+        names = re.findall(r'^  ([a-z-]+) {2,}', self.succeed('--help').out, re.M)
+        self.assertGreater(len(names), 12)
+        self.assertEqual({page.name for page in pages.iterdir()}, {'windlass.1', *(f'windlass-{name}.1' for name in names)})
+        for name in names:
+            with self.subTest(name):
+                help_text = self.succeed(name, '--help').out
+                self.assertIn(f'\nFor example: windlass {name}', help_text)
+                page = (pages / f'windlass-{name}.1').read_text().replace('\\-', '-')
+                flags = re.findall(r'^  (-{1,2}[a-z-]+)', help_text, re.M)
+                self.assertIn('--help', flags)
+                self.assertEqual([flag for flag in flags if f'\n.B {flag}' not in page], [])
+        if shutil.which('groff'):
+            for page in pages.iterdir():
+                done = common.run(['groff', '-man', '-Tutf8', '-ww', '-z', page])
+                self.assertEqual((done.code, done.err), (0, ''))
+
+
 class PlanPageTest(common.Case):
     def test_page(self):
         model = self.small_gpt(layers=2, width=64, tokens=32)

@@ -73,7 +73,8 @@ int windlass::runCache(Console &console, const std::vector<std::string> &words) 
       "it,\n"
       "the least recently used programs go after each build. A program that is gone is built again. prepare\n"
       "builds the runtime that all programs link, for which the first of them would wait, among the programs or\n"
-      "in FOLDER, from which it removes other builds.");
+      "in FOLDER, from which it removes other builds.\n"
+      "For example: windlass cache clean --keep 2GiB");
   CommonFlags common;
   std::string keep;
   flags.addText("keep", "SIZE", "of clean: remove the least recently used programs until SIZE is left, such as 2GiB",

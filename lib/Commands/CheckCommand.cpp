@@ -11,7 +11,8 @@ using namespace windlass;
 int windlass::runCheck(Console &console, const std::vector<std::string> &words) {
   Flags flags("check MODEL",
               "Imports a training graph and prints its parameters, how data feeds it, its loss, its operators,\n"
-              "what trains, and everything that is not supported.");
+              "what trains, and everything that is not supported.\n"
+              "For example: windlass check model.onnx -v");
   CommonFlags common;
   CompileFlags compileFlags;
   compileFlags.declareModel(flags);

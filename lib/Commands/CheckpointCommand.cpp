@@ -128,7 +128,8 @@ int windlass::runCheckpoint(Console &console, const std::vector<std::string> &wo
       "checkpoint inspect DIR | checkpoint export DIR -o FILE [--state]",
       "inspect verifies a checkpoint's hashes and prints what it holds; export merges one of any layout into one\n"
       "safetensors file of whole tensors by logical name. DIR is a checkpoint's folder, or a run's, whose newest\n"
-      "valid one is taken.");
+      "valid one is taken.\n"
+      "For example: windlass checkpoint export run -o trained.safetensors");
   CommonFlags common;
   std::string output;
   bool state = false;

@@ -171,7 +171,8 @@ int windlass::runDiff(Console &console, const std::vector<std::string> &words) {
       "Compares two plans: settings, mesh, layouts of parameters, strategies and layouts of operators. A\n"
       "difference that several layers share is printed once. The summary before it has the time of a step and the\n"
       "memory of a device, predicted for MODEL or else as both plans claim them. Exit code 0 where the plans are\n"
-      "equal, 1 where they differ; a file that is no plan is an error on standard error, with exit code 1 too.");
+      "equal, 1 where they differ; a file that is no plan is an error on standard error, with exit code 1 too.\n"
+      "For example: windlass diff before.json after.json model.onnx");
   CommonFlags common;
   common.declare(flags);
   std::vector<std::string> positional;

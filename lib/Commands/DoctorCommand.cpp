@@ -41,7 +41,8 @@ int windlass::runDoctor(Console &console, const std::vector<std::string> &words)
       "doctor",
       "Looks at this machine: compilers, MLIR, MPI, GEMM kernels, GPUs, NCCL, processors, memory, shared\n"
       "memory, disk, variables of the environment; says what is missing and what is lost without it. Exit code 0 when "
-      "models can be trained.");
+      "models can be trained.\n"
+      "For example: windlass doctor --json");
   CommonFlags common;
   common.declare(flags);
   std::vector<std::string> positional;

@@ -12,7 +12,9 @@
 using namespace windlass;
 
 int windlass::runEmit(Console &console, const std::vector<std::string> &words) {
-  Flags flags("emit MODEL [--plan plan.json] -o DIR", "Writes the C++ project that trains a model by a plan.");
+  Flags flags("emit MODEL [--plan plan.json] -o DIR",
+              "Writes the C++ project that trains a model by a plan.\n"
+              "For example: windlass emit model.onnx --plan plan.json -o program");
   CommonFlags common;
   CompileFlags compileFlags;
   std::string output;

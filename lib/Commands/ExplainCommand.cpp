@@ -90,7 +90,8 @@ int windlass::runExplain(Console &console, const std::vector<std::string> &words
       "of recomputing its segment; with MODEL all of it, else what the plan's file says. With a code, explains the\n"
       "code at the end of a message, such as WL0305; without one, lists all. With --cluster, prints a preset or a\n"
       "file in full, as a file to edit; with --collectives too, how long the collectives take that a file lists. With\n"
-      "--strategies, says what the named strategies do.");
+      "--strategies, says what the named strategies do.\n"
+      "For example: windlass explain 'transformer.h.*.mlp.matmul.0' model.onnx --plan plan.json");
   bool wantsStrategies = false;
   std::string collectives;
   CommonFlags common;

@@ -133,8 +133,10 @@ static int checkRatio(Console &console, const std::optional<SearchSummary> &sear
 }
 
 int windlass::runPlan(Console &console, const std::vector<std::string> &words) {
-  Flags flags("plan MODEL --cluster C [-o plan.json]",
-              "Finds how every operator of a training graph runs on a cluster.");
+  Flags flags(
+      "plan MODEL --cluster C [-o plan.json]",
+      "Finds how every operator of a training graph runs on a cluster.\n"
+      "For example: windlass plan model.onnx --cluster h100:2x8 --precision bf16 --micro-batches 64 -o plan.json");
   PlanFlags planFlags;
   planFlags.declare(flags);
   std::vector<std::string> positional;

@@ -286,7 +286,8 @@ void printAsJson(const Profile &profile, size_t commands, llvm::StringRef output
 int windlass::runProfile(Console &console, const std::vector<std::string> &words) {
   Flags flags("profile MODEL --cluster C -o profile.json",
               "Measures the commands of a model's named strategies and of the plan that the search finds, and the "
-              "collectives of this machine, for --costs of plan and train.");
+              "collectives of this machine, for --costs of plan and train.\n"
+              "For example: windlass profile model.onnx --cluster cpu:2 -o profile.json");
   CommonFlags common;
   CompileFlags compileFlags;
   std::string output, emitted;

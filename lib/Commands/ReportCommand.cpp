@@ -30,7 +30,8 @@ int windlass::runReport(Console &console, const std::vector<std::string> &words)
   Flags flags(
       "report RUN [RUN..] [-o FILE]",
       "Writes a run as one HTML page that needs nothing else: loss, throughput, memory, settings, environment.\n"
-      "Writes several runs as one page that compares them. Runs may still be going on.");
+      "Writes several runs as one page that compares them. Runs may still be going on.\n"
+      "For example: windlass report run-a run-b -o both.html");
   CommonFlags common;
   std::string output;
   flags.addText("o", "FILE", "the page (default RUN/report.html; several runs need it)", output);

@@ -110,7 +110,8 @@ private:
 int windlass::runSimulate(Console &console, const std::vector<std::string> &words) {
   Flags flags(
       "simulate MODEL [--plan plan.json] [-o trace.json]",
-      "Simulates a step of a plan: its time, the work that takes it, and a timeline for Chrome's trace viewer.");
+      "Simulates a step of a plan: its time, the work that takes it, and a timeline for Chrome's trace viewer.\n"
+      "For example: windlass simulate model.onnx --plan plan.json -o trace.json");
   CommonFlags common;
   CompileFlags compileFlags;
   std::string output;

@@ -188,7 +188,8 @@ static int codeOfRun(Console &console, const ProcessResult &result) {
 
 int windlass::runTrain(Console &console, const std::vector<std::string> &words) {
   Flags flags("train MODEL [-n RANKS] --data F --steps N -o RUN [FLAGS]",
-              "Plans, emits, builds and runs the training of a model.");
+              "Plans, emits, builds and runs the training of a model.\n"
+              "For example: windlass train model.onnx -n 2 --data corpus.txt --bytes --steps 200 -o run");
   CommonFlags common;
   CompileFlags compileFlags;
   ProgramFlags programFlags;

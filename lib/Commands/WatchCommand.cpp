@@ -40,7 +40,8 @@ int windlass::runWatch(Console &console, const std::vector<std::string> &words) 
   Flags flags("watch RUN [--every S]",
               "Shows a run while it goes on: how far it is, its loss with its course, its speed, the last evaluation.\n"
               "In a terminal the lines renew themselves until the run ends; elsewhere, and with --once or --json, the "
-              "state is\nprinted once.");
+              "state is\nprinted once.\n"
+              "For example: windlass watch run --every 5");
   CommonFlags common;
   bool once = false;
   int64_t every = 2;

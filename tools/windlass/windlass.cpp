@@ -31,7 +31,7 @@ constexpr Subcommand subcommands[] = {
     {"explain", "say why a plan places an operator so, or what the code of a message means", runExplain},
     {"diff", "compare two plans", runDiff},
     {"watch", "show a run while it goes on", runWatch},
-    {"report", "write a run as one HTML page", runReport},
+    {"report", "write a run as one HTML page, or several to compare them", runReport},
     {"checkpoint", "show what a checkpoint holds, or export it as one file", runCheckpoint},
     {"place-experts", "place the experts of a mixture on GPUs, with replicas, for a load", runPlaceExperts},
     {"schedule", "search, make or check a pipeline's schedule, and draw it", runSchedule},
