@@ -17,7 +17,7 @@ static_assert(kMostCompared <= kColours);
 
 /// Returns a table with a column for each run and a row for each of `rows`: a name, then a cell for each run.
 static std::string writeColumns(llvm::ArrayRef<Run> runs, llvm::ArrayRef<std::vector<std::string>> rows) {
-  std::string html = "<div class=\"scroll\"><table>\n<tr><th></th>";
+  std::string html = "<div class=\"scroll\" tabindex=\"0\"><table>\n<tr><th></th>";
   for (auto [number, run] : llvm::enumerate(runs))
     html += "<th>" + writeKey(number, run.folder) + "</th>";
   html += "</tr>\n";

@@ -28,8 +28,9 @@ constexpr int kLevels = 4;
 double finite(double value) { return std::isfinite(value) ? value : 0; }
 
 std::string openSvg(double width, double height, llvm::StringRef title) {
-  return llvm::formatv("<figure class=\"scroll\"><svg viewBox=\"0 0 {0} {1}\" role=\"img\"><title>{2}</title>\n",
-                       coordinate(width), coordinate(height), escapeMarkup(title));
+  return llvm::formatv(
+      "<figure class=\"scroll\" tabindex=\"0\"><svg viewBox=\"0 0 {0} {1}\" role=\"img\"><title>{2}</title>\n",
+      coordinate(width), coordinate(height), escapeMarkup(title));
 }
 
 std::string rectangle(size_t colour, double x, double y, double width, double height) {
@@ -106,7 +107,7 @@ std::string drawTimeline(const PlanPage &page) {
 }
 
 std::string writeShares(const PlanPage &page) {
-  std::string html = "<div class=\"scroll\"><table>\n<tr><th>stream</th>";
+  std::string html = "<div class=\"scroll\" tabindex=\"0\"><table>\n<tr><th>stream</th>";
   for (const std::string &name : page.windows)
     html += "<th>" + escapeMarkup(name) + "</th>";
   html += "<th>idle</th></tr>\n";
@@ -251,7 +252,7 @@ std::string writeRows(const PlanPage &page) {
     for (const auto &[name, size] : stage.axes)
       if (!llvm::is_contained(axes, name))
         axes.push_back(name);
-  std::string html = "<div class=\"scroll\"><table>\n<tr><th>operators</th><th>number</th><th>split</th>"
+  std::string html = "<div class=\"scroll\" tabindex=\"0\"><table>\n<tr><th>operators</th><th>number</th><th>split</th>"
                      "<th>weight between steps</th></tr>\n";
   for (const SplitRow &row : page.rows) {
     html += llvm::formatv("<tr><td>{0}</td><td class=\"number\">{1}</td><td class=\"split\">",
