@@ -10,7 +10,7 @@ import re
 import shutil
 import sys
 
-import timm
+import timm.optim
 import torch
 import transformers
 from torch import nn
@@ -119,8 +119,10 @@ class TorchTest(common.Case):
                 found = windlass.compare(run, module, exported)
                 print(f'{name}: {found}', flush=True)
                 self.assertLess(found.losses, 2e-6)
-                # The sign of a direction that is rounding only may be either.
-                self.assertLess(max(found.parameters.values()), 1e-4 if name != 'lion' else 2e-2)
+                # A bias that all keys share does not change the softmax: its gradient is rounding, whose sign Lion follows.
+                surely = {each: value for each, value in found.parameters.items() if name != 'lion' or not each.endswith('qkv.bias')}
+                self.assertGreater(len(surely), 10)
+                self.assertLess(max(surely.values()), 1e-4)
 
     def test_lion_is_that_of_timm(self):
         generator = torch.Generator().manual_seed(5)

@@ -11,7 +11,7 @@ namespace windlass::rt {
 /// The shares of the old averages that a step of Adam or Lion keeps.
 using beta_pair = std::array<double, 2>;
 
-/// An optimizer with what it takes where the user does not say: as in PyTorch, for Lion as its authors do.
+/// An optimizer and the defaults of its flags: those of PyTorch, for Lion those of its authors.
 struct optimizer_facts {
   const char *name;
   beta_pair betas; ///< zeros for one that has none
