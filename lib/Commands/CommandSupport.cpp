@@ -154,9 +154,7 @@ void CompileFlags::declareSettings(Flags &flags) {
     flags.add(name, "GLOB=X",
               std::string("these parameters have X times the ") + what + "; the first pattern that matches counts",
               [name = name, patterns = patterns](llvm::StringRef text) -> std::string {
-                double scale;
-                auto [glob, number] = text.rsplit('=');
-                if (glob.empty() || number.getAsDouble(scale) || !(scale > 0 && scale <= train::kMostScale))
+                if (!train::parseScale(text))
                   return llvm::formatv("--{0} takes GLOB=X with a number X above 0 and at most {1}, not {2}", name,
                                        train::kMostScale, printable(text));
                 patterns->push_back(text.str());

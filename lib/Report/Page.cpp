@@ -120,7 +120,7 @@ static std::string describeKernels(const Run &run) {
 }
 
 std::string report::writePage(const Run &run) {
-  std::string name = nameOf(run);
+  std::string name = run.model.empty() ? run.folder : run.model;
   std::string html = openPage(name + " – Windlass run") + "<h1>" + escapeMarkup(name) + "</h1>\n<p>Run in " +
                      escapeMarkup(run.folder) + "</p>\n" + writeTable(summarize(run));
   html +=

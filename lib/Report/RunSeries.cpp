@@ -34,5 +34,3 @@ double report::medianOf(const Run &run, double Step::*field) {
 }
 
 std::string report::formatRate(double rate) { return llvm::formatv(rate < 10 ? "{0:f2}" : "{0:f0}", rate); }
-
-std::string report::nameOf(const Run &run) { return run.model.empty() ? run.folder : run.model; }

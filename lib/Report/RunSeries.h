@@ -18,9 +18,6 @@ double medianOf(const Run &run, double Step::*field);
 /// Returns a median of a rate as people read it.
 std::string formatRate(double rate);
 
-/// Returns the model's name, or the run's folder where its record does not say.
-std::string nameOf(const Run &run);
-
 } // namespace windlass::report
 
 #endif

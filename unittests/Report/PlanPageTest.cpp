@@ -47,7 +47,7 @@ TEST(PlanPage, LayersOfMemoryLieOnEachOther) {
   page.functions = {{"forward", 0}, {"backward", 2}};
   page.memoryLimit = 8192;
   std::string html = writePlanPage(page);
-  // Of 252 units in height, which stand for 4096 bytes, the weights take a quarter, up to 203.
+  // The height of 252 units stands for 4096 bytes; the weights take a quarter of it, up to 203.
   EXPECT_THAT(html, HasSubstr("<polygon class=\"part s0\" points=\"76.0,266.0 76.0,203.0 392.0,203.0 392.0,203.0 "
                               "708.0,203.0 708.0,203.0 1024.0,203.0 1024.0,266.0\"/>"));
   EXPECT_THAT(html, HasSubstr("<polygon class=\"part s1\" points=\"76.0,266.0 76.0,203.0 392.0,203.0 392.0,14.0 "
@@ -95,7 +95,7 @@ TEST(PlanPage, AbsurdNumbersAreDrawnAsNothing) {
   EXPECT_THAT(html, Not(HasSubstr("\"nan")));
   EXPECT_THAT(html, Not(HasSubstr("\"inf")));
   EXPECT_THAT(html, HasSubstr("The device holds nothing."));
-  // So many devices are said, not drawn.
+  // More devices than can be told apart are named by their numbers only.
   EXPECT_THAT(html, HasSubstr("data 1099511627776 × model 1048576"));
   EXPECT_THAT(writePlanPage(PlanPage()), HasSubstr("Nothing runs."));
 }

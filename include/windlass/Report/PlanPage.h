@@ -53,7 +53,7 @@ struct PlanPage {
   double stepSeconds = 0;
   std::vector<std::string> occupations;
   std::vector<Lane> lanes;
-  /// The shares of the step for which each stream is busy, in the runs of each function; as numbers, of all of the step.
+  /// For each stream, the shares of the whole step that its commands take in each window, such as "forward".
   std::vector<std::string> windows;
   std::vector<std::pair<std::string, std::vector<double>>> shares;
   /// What else is to be said of the timeline; may be empty.

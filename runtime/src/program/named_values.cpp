@@ -127,45 +127,50 @@ std::int64_t named_values::choose_heads(const job &j) {
   return most + more;
 }
 
-void named_values::choose_table(const job &j) {
-  const auto is_table = [&](const std::vector<std::int64_t> &sizes) {
-    return sizes.size() == 2 && std::any_of(j.inputs.begin(), j.inputs.end(), [&](const input_entry &input) {
-             return input.vocabulary > 0 && input.vocabulary == sizes[0];
-           });
-  };
-  std::vector<const parameter_entry *> missing;
-  std::set<const safetensors_entry *> used;
-  for (const parameter_entry &row : j.parameters) {
-    const tensor its = find(row.name);
-    if (its.entry)
-      used.insert(its.entry);
-    else if (is_table(sizes_of(row.sizes)))
-      missing.push_back(&row);
-  }
-  std::vector<const safetensors_entry *> left;
-  for (const auto &[name, place] : tensors_)
-    if (const safetensors_entry &entry = files_[place.first].entries()[place.second];
-        used.count(&entry) == 0 && is_table(entry.sizes))
-      left.push_back(&entry);
-  if (missing.size() == 1 && left.size() == 1 && left[0]->sizes == sizes_of(missing[0]->sizes)) {
-    table_ = missing[0]->name;
-    name_of_table_ = left[0]->name;
-  }
-}
-
-std::string named_values::describe(const job &j) const {
-  std::vector<std::string> missing, unused;
+named_values::leftovers named_values::find_leftovers(const job &j) const {
+  leftovers left;
   std::set<const safetensors_entry *> used;
   for (const parameter_entry &row : j.parameters) {
     const tensor its = find(row.name);
     if (its.entry)
       used.insert(its.entry);
     else
-      missing.push_back(row.name);
+      left.parameters.push_back(&row);
   }
   for (const auto &[name, place] : tensors_)
-    if (used.count(&files_[place.first].entries()[place.second]) == 0)
-      unused.push_back(name);
+    if (const safetensors_entry &entry = files_[place.first].entries()[place.second]; used.count(&entry) == 0)
+      left.tensors.push_back(&entry);
+  return left;
+}
+
+void named_values::choose_table(const job &j) {
+  const auto is_table = [&](const std::vector<std::int64_t> &sizes) {
+    return sizes.size() == 2 && std::any_of(j.inputs.begin(), j.inputs.end(), [&](const input_entry &input) {
+             return input.vocabulary > 0 && input.vocabulary == sizes[0];
+           });
+  };
+  leftovers left = find_leftovers(j);
+  std::vector<const parameter_entry *> &missing = left.parameters;
+  std::vector<const safetensors_entry *> &unused = left.tensors;
+  missing.erase(std::remove_if(missing.begin(), missing.end(),
+                               [&](const parameter_entry *row) { return !is_table(sizes_of(row->sizes)); }),
+                missing.end());
+  unused.erase(std::remove_if(unused.begin(), unused.end(),
+                              [&](const safetensors_entry *entry) { return !is_table(entry->sizes); }),
+               unused.end());
+  if (missing.size() == 1 && unused.size() == 1 && unused[0]->sizes == sizes_of(missing[0]->sizes)) {
+    table_ = missing[0]->name;
+    name_of_table_ = unused[0]->name;
+  }
+}
+
+std::string named_values::describe(const job &j) const {
+  const leftovers left = find_leftovers(j);
+  std::vector<std::string> missing, unused;
+  for (const parameter_entry *row : left.parameters)
+    missing.push_back(row->name);
+  for (const safetensors_entry *entry : left.tensors)
+    unused.push_back(entry->name);
   std::string out = "initial values: " + std::to_string(j.parameters.size - static_cast<std::int64_t>(missing.size())) +
                     " of " + count_of(j.parameters.size, "parameter") + " from " +
                     count_of(static_cast<std::int64_t>(files_.size()), "file");

@@ -18,8 +18,8 @@ status check_sizes(const parameter_entry &row, const safetensors_file &file, con
 
 /// Tensors of safetensors files, taken for the parameters that have their names. A model and its base differ in the
 /// first part of their names ("transformer.wte.weight" and "wte.weight"): that part is left out on one side where more
-/// parameters are found so. A table that several layers share has the name of one of them in a model, and may have that
-/// of another in a file: see `choose_table`.
+/// parameters are found so. A table of ids that several layers share may have the name of one layer in the model and
+/// that of another in the file; it is found by its sizes then (`choose_table`).
 class named_values {
 public:
   struct tensor {
@@ -40,6 +40,11 @@ private:
   status open_index(const std::string &path);
   /// Sets the heads with which most parameters are found; returns their number.
   std::int64_t choose_heads(const job &j);
+  struct leftovers {
+    std::vector<const parameter_entry *> parameters; ///< those without a tensor
+    std::vector<const safetensors_entry *> tensors;  ///< those that no parameter takes
+  };
+  leftovers find_leftovers(const job &j) const;
   /// Takes the one tensor left over for the one parameter left over, where both are tables with as many rows as an
   /// input has ids, and of the same sizes.
   void choose_table(const job &j);

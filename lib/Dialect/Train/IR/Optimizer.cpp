@@ -26,6 +26,14 @@ const Optimizer *windlass::train::findOptimizer(llvm::StringRef name) {
   return found == getOptimizers().end() ? nullptr : found;
 }
 
+std::optional<std::pair<llvm::StringRef, double>> windlass::train::parseScale(llvm::StringRef text) {
+  auto [glob, number] = text.rsplit('=');
+  double scale;
+  if (glob.empty() || number.getAsDouble(scale) || !(scale > 0 && scale <= kMostScale))
+    return std::nullopt;
+  return std::pair(glob, scale);
+}
+
 bool windlass::train::isOptimizerStep(Operation *op) { return llvm::isa<AdamWOp, LionOp, SgdOp>(op); }
 
 namespace {

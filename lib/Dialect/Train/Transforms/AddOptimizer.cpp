@@ -257,11 +257,12 @@ private:
     SmallVector<std::string> globs;
     SmallVector<double> scales;
     for (StringRef pattern : patterns) {
-      auto [glob, number] = pattern.rsplit('=');
-      globs.push_back(glob.str());
-      if (number.getAsDouble(scales.emplace_back()) || !(scales.back() > 0 && scales.back() <= kMostScale))
+      auto scale = parseScale(pattern);
+      if (!scale)
         return getOperation().emitError() << option << " takes GLOB=X with a number X above 0 and at most "
                                           << kMostScale << ", not " << printable(pattern);
+      globs.push_back(scale->first.str());
+      scales.push_back(scale->second);
     }
     Builder builder(&getContext());
     return applyToMatches(getOperation(), globs, option, [&](ParameterOp weight, size_t pattern) {

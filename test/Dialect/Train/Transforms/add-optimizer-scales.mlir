@@ -7,7 +7,7 @@
 // NUMBER: error: decay-scale takes GLOB=X with a number X above 0 and at most 1.0{{.*}}e+06, not '*.embed'
 // NONE: error: decay-scale pattern 'none' matches no parameter; 'windlass check -v' lists their names
 
-// Of several patterns the first that matches counts; what is scaled decays.
+// The first pattern that matches a parameter counts. A parameter whose decay is scaled decays.
 // CHECK: train.parameter weight @w "a.weight" : tensor<2x3xf32> from <packed> {decays, train.decay_scale = 3.000000e+00 : f64, train.rate_scale = 1.000000e+00 : f64, trainable}
 // CHECK: train.parameter weight @b "a.bias" : tensor<3xf32> from <packed> {decays, train.decay_scale = 2.000000e+00 : f64, trainable}
 // CHECK: train.parameter weight @e "a.embed" : tensor<2x3xf32> from <packed> {decays, train.decay_scale = 3.000000e+00 : f64, train.rate_scale = 5.000000e-01 : f64, trainable}

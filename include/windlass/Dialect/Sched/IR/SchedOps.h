@@ -46,7 +46,7 @@ constexpr char kLargestLiveSetAttr[] = "sched.largest_live_set";
 /// the values that are live besides resources, in groups of equal operators of repeated blocks, the largest ones: `of`,
 /// the operators' id, `count`, the number of values, and `bytes`.
 constexpr char kPeakAttr[] = "sched.peak";
-/// Arena: IntegerAttr (i64), bytes at its beginning that hold the same values for the whole step: resources and slots.
+/// Arena: IntegerAttr (i64), bytes at its beginning that only resources and slots use.
 constexpr char kPermanentBytesAttr[] = "sched.permanent_bytes";
 /// Arena: IntegerAttr (i64), bytes of the values that the forward pass leaves for the backward pass.
 constexpr char kStashBytesAttr[] = "sched.stash_bytes";

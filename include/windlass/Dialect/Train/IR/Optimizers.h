@@ -7,6 +7,9 @@
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
 
+#include <optional>
+#include <utility>
+
 namespace mlir {
 class Operation;
 } // namespace mlir
@@ -34,6 +37,9 @@ const Optimizer *findOptimizer(llvm::StringRef name);
 
 /// The largest factor that a parameter's learning rate or weight decay may have.
 constexpr double kMostScale = 1e6;
+
+/// Takes GLOB=X apart, X above 0 and at most `kMostScale`; nothing where the text is something else.
+std::optional<std::pair<llvm::StringRef, double>> parseScale(llvm::StringRef text);
 
 /// Whether the operator is the step of an optimizer.
 bool isOptimizerStep(mlir::Operation *op);

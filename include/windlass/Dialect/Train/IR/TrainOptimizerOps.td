@@ -24,7 +24,8 @@ def AdamWOp : Train_InferredOp<"adamw"> {
     g = gradient * gradient_scale; w <- w (1 - lr wd) where it decays; m <- beta1 m + (1 - beta1) g;
     v <- beta2 v + (1 - beta2) g^2; w <- w - lr (m / bias_correction1) / (sqrt(v / bias_correction2) + epsilon), with
     bias corrections 1 - beta^t. With `coupled`, which makes it Adam, weight decay is part of the gradient instead:
-    g <- g + wd w before the moments, and the weight is not shrunk. 1 - beta is an operand: taken from a beta in f32 it would be wrong in the fifth digit.
+    g <- g + wd w before the moments, and the weight is not shrunk. 1 - beta is an operand: taken from a beta in f32 it
+    would be wrong in the fifth digit.
     Where gradient_scale is NaN (gradients of a scaled loss have overflowed), all stay as they are.
   }];
   let arguments = (ins Train_FloatTensor:$weight, Train_FloatTensor:$exp_avg, Train_FloatTensor:$exp_avg_sq,

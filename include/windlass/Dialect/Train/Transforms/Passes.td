@@ -45,9 +45,10 @@ def AddOptimizerPass : Pass<"train-add-optimizer", "::mlir::ModuleOp"> {
   let description = [{
     Afterwards every trainable parameter has its state parameters (`<weight>.exp_avg` with the logical name
     `<weight>/exp_avg`), says whether it decays (rank of at least 2, and no pattern that says otherwise) and by what its
-    learning rate and decay are scaled, and `@update` takes the gradients in their order, returns their global norm and writes weights and state. `train.settings` has the optimizer,
-    the number of micro-batches, and whether gradients are clipped. Where gradients are of a scaled loss, `@update` takes
-    the scale out, and where their norm is not finite it changes nothing.
+    learning rate and decay are scaled, and `@update` takes the gradients in their order, returns their global norm and
+    writes weights and state. `train.settings` has the optimizer, the number of micro-batches, and whether gradients are
+    clipped. Where gradients are of a scaled loss, `@update` takes the scale out, and where their norm is not finite it
+    changes nothing.
   }];
   let options = [
     Option<"optimizer", "optimizer", "std::string", "\"adamw\"", "adamw, adam, lion or sgd">,
