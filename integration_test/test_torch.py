@@ -6,11 +6,14 @@ timm and onnxscript: see test_recipe.py.
 """
 
 import collections
+import json
 import re
 import shutil
 import sys
 
+import numpy
 import timm.optim
+import tokenizers
 import torch
 import transformers
 from torch import nn
@@ -199,6 +202,38 @@ class TorchTest(common.Case):
     def deviation(self, module, inputs, loss):
         with torch.no_grad():
             return abs(float(module(**inputs).loss) - loss) / loss
+
+    def test_text_becomes_tokens(self):
+        """By a tokenizer that was trained on the spot, with a vocabulary of either width."""
+        pages = sorted((common.ROOT / 'docs').glob('*.md'))
+        own = tokenizers.Tokenizer(tokenizers.models.BPE())
+        own.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
+        own.decoder = tokenizers.decoders.ByteLevel()
+        own.train([str(page) for page in pages], tokenizers.trainers.BpeTrainer(
+            vocab_size=600, special_tokens=['<|end|>'], show_progress=False, initial_alphabet=tokenizers.pre_tokenizers.ByteLevel.alphabet()))
+        file, output = self.folder / 'tokenizer.json', self.folder / 'tokens.npy'
+        own.save(str(file))
+        count = windlass.tokenize(pages, file, output, end='<|end|>')
+        tokens = numpy.load(output)
+        self.assertEqual((tokens.dtype, tokens.shape), (numpy.uint16, (count,)))
+        ends = numpy.flatnonzero(tokens == own.token_to_id('<|end|>'))
+        self.assertEqual([own.decode(part) for part in numpy.split(tokens, ends + 1)[:-1]],
+                         [page.read_text() for page in pages])
+        lines = self.folder / 'lines.jsonl'
+        lines.write_text(''.join(json.dumps({'body': page.read_text()}) + '\n' for page in pages))
+        for more in (dict(files=lines, key='body'), dict(files=None, texts=(page.read_text() for page in pages))):
+            windlass.tokenize(tokenizer=transformers.PreTrainedTokenizerFast(tokenizer_object=own), output=self.folder / 'again.npy', end='<|end|>', **more)
+            self.assertEqual(numpy.load(self.folder / 'again.npy').tolist(), tokens.tolist())
+        run = windlass.train(self.small_gpt(vocabulary=600), output, self.folder / 'run', steps=80, lr=1e-2)
+        self.assertLess(run.losses[-1], run.losses[0] - 0.5)
+        own.add_tokens([f'unseen {number}!' for number in range(1 << 16)])
+        windlass.tokenize(pages, own, output)
+        self.assertEqual((numpy.load(output).dtype, len(numpy.load(output))), (numpy.uint32, count - len(pages)))
+        for wrong, said in ((dict(end='<none>'), 'has no token'), (dict(texts=['a']), 'either files or texts')):
+            with self.assertRaisesRegex(ValueError, said):
+                windlass.tokenize(pages, own, output, **wrong)
+        with self.assertRaisesRegex(ValueError, "lines.jsonl, line 1: expected a JSON object with a text under 'text'"):
+            windlass.tokenize(lines, own, output)
 
     def test_stochastic_depth(self):
         """A dropped path is gone for a sample, and evaluation drops none: without a step, it gives what torch gives in that mode."""

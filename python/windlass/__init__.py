@@ -12,9 +12,11 @@ The module computes its loss itself: the loss is its output, or its first output
 from .command import WindlassError, run_command
 from .plans import Plan, plan
 from .runs import Run
+from .tokenizing import tokenize
 from .training import check, train
 
-__all__ = ['Comparison', 'Export', 'Plan', 'Run', 'WindlassError', 'check', 'compare', 'export', 'plan', 'run_command', 'to_torch', 'train']
+__all__ = ['Comparison', 'Export', 'Plan', 'Run', 'WindlassError', 'check', 'compare', 'export', 'plan', 'run_command', 'to_torch', 'tokenize',
+           'train']
 
 
 def __getattr__(name):
