@@ -46,7 +46,8 @@ status control::agree(const status &mine) {
     char message[1016];
   } own = {};
   own.code = static_cast<std::int32_t>(mine.code());
-  own.kind = static_cast<std::int32_t>(mine.kind());
+  // That of a wrong input is left open: whoever asks for the agreement may know what the input was.
+  own.kind = static_cast<std::int32_t>(mine.kind() == diagnostic::input ? diagnostic::none : mine.kind());
   mine.message().copy(own.message, sizeof own.message - 1);
   span<std::int32_t> codes;
   WINDLASS_TRY(gather(own.code, codes));

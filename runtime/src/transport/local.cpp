@@ -227,7 +227,7 @@ private:
 
   status reason_of_abort() {
     const std::lock_guard<std::mutex> lock(job_->mutex);
-    return {status_code::stopped, "another rank ended the job: " + job_->reason};
+    return status(status_code::stopped, "another rank ended the job: " + job_->reason).as(diagnostic::rank_lost);
   }
 
   /// Ends a collective. All members are in it and will come, so an abort must not cut this short: a member that left

@@ -35,7 +35,7 @@ status check(int code, const char *what) {
   char text[MPI_MAX_ERROR_STRING] = {};
   int length = 0;
   MPI_Error_string(code, text, &length);
-  return {status_code::stopped, std::string("MPI failed in ") + what + ": " + text};
+  return status(status_code::stopped, std::string("MPI failed in ") + what + ": " + text).as(diagnostic::rank_lost);
 }
 
 /// MPI itself; the last transport or communicator that goes ends it, if this program started it.

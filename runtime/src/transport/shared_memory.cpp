@@ -278,7 +278,7 @@ public:
       if (has_moved)
         continue;
       if (partners_.is_over())
-        return {status_code::stopped, partners_.loss()};
+        return status(status_code::stopped, partners_.loss()).as(diagnostic::rank_lost);
       detail::wait_while_equal(own.word, seen, own.sleepers);
     }
     return {};
@@ -380,7 +380,7 @@ private:
   status explain_failed_read() {
     for (int turn = 0; turn < 100; ++turn) {
       if (partners_.is_over())
-        return {status_code::stopped, partners_.loss()};
+        return status(status_code::stopped, partners_.loss()).as(diagnostic::rank_lost);
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
     }
     return internal_error("the memory of another rank of this host is out of reach");
@@ -511,7 +511,7 @@ private:
   status wait() {
     if (gate_->wait(static_cast<std::uint32_t>(size_), &partners_))
       return {};
-    return {status_code::stopped, partners_.loss()};
+    return status(status_code::stopped, partners_.loss()).as(diagnostic::rank_lost);
   }
 
   std::unique_ptr<shared_segment> segment_;
