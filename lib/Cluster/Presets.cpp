@@ -346,7 +346,8 @@ static Cluster makeGpus(const Preset &preset, int64_t hosts, int64_t devices) {
   return std::move(cluster);
 }
 
-static Cluster makeCpus(int64_t ranks, int64_t hostMemoryBytes) {
+/// Makes `hosts` like this machine, of `ranks` each.
+static Cluster makeCpus(int64_t hosts, int64_t ranks, int64_t hostMemoryBytes) {
   constexpr Figure kOwn = {0, "not known: it depends on the machine; measure it"};
   PresetBuilder builder;
   Cluster &cluster = builder.cluster;
@@ -354,12 +355,15 @@ static Cluster makeCpus(int64_t ranks, int64_t hostMemoryBytes) {
   for (const char *key : {"memory_bandwidth_bytes_per_s", "peak_flops_per_s"})
     builder.take(std::string("device_types.cpu.") + key, kOwn);
   HostGroup &group = cluster.hosts.emplace_back();
+  group.count = hosts;
   group.devices = ranks;
   group.deviceType = "cpu";
   group.memoryBytes = hostMemoryBytes;
   cluster.sources["hosts[0].memory_bytes"] = "this machine";
   if (ranks > 1)
     builder.addTier(ranks, {"memory", kOwn, kOwn, kLacks});
+  if (hosts > 1)
+    builder.addTier(hosts * ranks, {"network", kOwn, kOwn, kLacks, kLacks, kLacks, {1, "the least that a host has"}});
   return std::move(cluster);
 }
 
@@ -377,21 +381,22 @@ static bool parseCount(StringRef text, int64_t &count) {
 llvm::Expected<Cluster> windlass::makePreset(StringRef text, int64_t hostMemoryBytes) {
   auto [name, shape] = text.split(':');
   int64_t hosts = 1, devices = 0;
+  auto [first, second] = shape.split('x');
+  bool isGood =
+      shape.contains('x') ? parseCount(first, hosts) && parseCount(second, devices) : parseCount(shape, devices);
   if (name == "cpu") {
-    if (!parseCount(shape, devices) || devices > Cluster::kMaxDevices)
+    if (!isGood || devices > Cluster::kMaxDevices / hosts)
       return makeError("cluster " + printable(text) + " names no number of ranks from 1 to " +
-                       Twine(Cluster::kMaxDevices) + ": use cpu:N, for example cpu:2");
+                       Twine(Cluster::kMaxDevices) +
+                       ": use cpu:N on this machine, or cpu:HOSTSxN on several hosts like " + "it, for example cpu:2");
     if (hostMemoryBytes < devices)
       return makeError("cluster " + printable(text) + " leaves no memory per rank: the host has " +
                        sizeText(hostMemoryBytes) + " for " + countOf(devices, "rank") + "; use fewer");
-    return makeCpus(devices, hostMemoryBytes);
+    return makeCpus(hosts, devices, hostMemoryBytes);
   }
   const Preset *preset = llvm::find_if(kPresets, [&, name = name](const Preset &each) { return name == each.name; });
   if (preset == std::end(kPresets))
     return makeError("cluster " + printable(text) + " is no preset");
-  auto [first, second] = shape.split('x');
-  bool isGood =
-      shape.contains('x') ? parseCount(first, hosts) && parseCount(second, devices) : parseCount(shape, devices);
   if (!isGood)
     return makeError("cluster " + printable(text) + " names no number of devices: use " + name + ":N on one host, or " +
                      name + ":HOSTSxDEVICES, for example " + name + ":4x8");

@@ -1,12 +1,15 @@
 // windlass train: plan, emit, build and launch in one go.
 #include "CommandSupport.h"
+#include "windlass/Programs/Hosts.h"
 #include "windlass/Programs/PackedWeights.h"
 #include "windlass/Programs/ProgramOutline.h"
 
 #include "windlass/Commands/Commands.h"
 #include "windlass/Programs/ProgramCache.h"
 #include "windlass/Support/LauncherFilter.h"
+#include "windlass/Support/Printable.h"
 #include "windlass/Support/Process.h"
+#include "windlass/Support/Words.h"
 #include "windlass/rt/flags.h"
 
 #include "llvm/ADT/StringSet.h"
@@ -56,6 +59,12 @@ private:
   std::vector<std::string> words;
 };
 
+/// How a run ended.
+struct RunResult : ProcessResult {
+  /// The host that mpirun has lost, or "a host" where it names none; empty where all were there until the end.
+  std::string lostHost;
+};
+
 } // namespace
 
 /// Returns the file of `--config`, or nothing.
@@ -98,9 +107,18 @@ static int readConfig(Console &console, const std::string &path, llvm::ArrayRef<
   return kDone;
 }
 
+/// Returns the host whose loss mpirun reports, or nothing.
+static std::string findLostHost(llvm::StringRef words) {
+  // It does not tell a daemon that has ended from one that did not start. All hosts were there shortly before.
+  if (words.contains("ORTE was unable to reliably start one or more daemons"))
+    return "a host";
+  auto [before, name] = words.split("Remote daemon:").second.split(" on node ");
+  return name.empty() ? "" : "the host " + printable(name.take_until(llvm::isSpace));
+}
+
 /// Runs the ranks under mpirun, and shows only the ranks' part of its output.
-static ProcessResult runUnderLauncher(std::vector<std::string> command, const ProgramFlags &programFlags,
-                                      const CommonFlags &common) {
+static RunResult runUnderLauncher(std::vector<std::string> command, const ProgramFlags &programFlags,
+                                  const CommonFlags &common) {
   // A rank sees a pipe where this program sees a terminal.
   bool isTerminal = isatty(STDERR_FILENO);
   if (programFlags.get("progress").empty())
@@ -112,22 +130,47 @@ static ProcessResult runUnderLauncher(std::vector<std::string> command, const Pr
     llvm::errs() << text;
     last = text.back();
   });
-  ProcessResult result = runTraining(command, [&](llvm::StringRef bytes) { filter.add(bytes); });
+  RunResult result = {runTraining(command, [&](llvm::StringRef bytes) { filter.add(bytes); }), ""};
   filter.finish();
+  result.lostHost = findLostHost(filter.getOwnWords());
   if (last != '\n') // a rank was ended in the middle of its line
     llvm::errs() << (isTerminal ? "\r\033[K" : "\n");
   if (common.verbose && !filter.getOwnWords().empty())
     llvm::errs() << "mpirun: " << oneLine(filter.getOwnWords()) << "\n";
-  if (result.error.empty() && result.code > 0 && result.code <= 128 && !filter.hasPassed())
+  if (result.error.empty() && result.lostHost.empty() && result.code > 0 && result.code <= 128 && !filter.hasPassed())
     result.error = "mpirun ended with exit code " + std::to_string(result.code) +
                    " before a rank said anything: " + oneLine(llvm::StringRef(filter.getOwnWords()).trim());
   return result;
 }
 
+/// Reads `--hosts`. Where no other flag says for which devices to plan, it is for equal hosts like this machine.
+/// Returns an exit code.
+static int resolveHosts(Console &console, const std::string &text, CompileFlags &flags, std::vector<RankHost> &hosts) {
+  llvm::Expected<std::vector<RankHost>> read = readHosts(text);
+  if (!read)
+    return console.fail(Code::launch, "--hosts: " + llvm::toString(read.takeError()));
+  hosts = std::move(*read);
+  int64_t started = countRanks(hosts);
+  if (flags.ranks > 0 && flags.ranks != started)
+    return console.fail(Code::contradiction, "-n is " + std::to_string(flags.ranks) + " but --hosts starts " +
+                                                 countOf(started, "rank") + "; give one of them");
+  if (!flags.cluster.empty() || !flags.planFile.empty())
+    return kDone;
+  for (const RankHost &host : hosts)
+    if (host.ranks != hosts.front().ranks)
+      return console.fail(Code::cluster, "--hosts has " + countOf(hosts.front().ranks, "rank") + " on " +
+                                             printable(hosts.front().name) + " and " + std::to_string(host.ranks) +
+                                             " on " + printable(host.name) +
+                                             "; describe hosts that differ with --cluster FILE, or give each as many");
+  flags.cluster =
+      "cpu:" + (hosts.size() > 1 ? std::to_string(hosts.size()) + "x" : "") + std::to_string(hosts.front().ranks);
+  return kDone;
+}
+
 /// Checks a run before it is planned and built: for every error that the program would find before its first step, and
 /// for what is missing to start it.
 static int checkRun(Console &console, Compilation &compilation, const CompileFlags &flags,
-                    const std::vector<std::string> &words, bool usesProcesses) {
+                    const std::vector<std::string> &words, llvm::ArrayRef<RankHost> hosts, bool usesProcesses) {
   const Cluster &cluster = flags.choice.cluster;
   if (cluster.getBackend() != "cpu")
     return console.fail(Code::devices,
@@ -137,9 +180,19 @@ static int checkRun(Console &console, Compilation &compilation, const CompileFla
                             "--cluster cpu:N");
   if (rt::status checked = checkPrecision(cluster.getBackend(), flags.settings.precision); !checked.is_ok())
     return console.fail(checked);
+  int64_t started = countRanks(hosts);
+  if (!hosts.empty() && started != cluster.getDevices())
+    return console.fail(Code::contradiction, "--hosts starts " + countOf(started, "rank") + ", but the plan is for " +
+                                                 std::to_string(cluster.getDevices()) + "; let them agree");
+  if (!hosts.empty() && (started == 1 || !usesProcesses))
+    return console.fail(Code::contradiction, "--hosts is for several ranks that are processes; " +
+                                                 std::string(usesProcesses ? "train one rank on its host itself"
+                                                                           : "leave --communicator local out"));
   if (cluster.getDevices() > 1 && usesProcesses && findProgram("mpirun").empty())
     return console.fail(Code::launch,
                         "several ranks need mpirun: install openmpi-bin, or give --communicator local for threads");
+  if (rt::status checked = checkHosts(hosts); !checked.is_ok())
+    return console.fail(checked);
   ProgramOutline outline(compilation.getPlanned(), cluster.getDevices());
   rt::status checked = rt::check_run(outline.get(), words);
   return checked.is_ok() ? kDone : console.fail(checked);
@@ -162,9 +215,13 @@ static std::vector<std::string> handOn(const ProgramFlags &programFlags, const s
 }
 
 /// Reports the end of a run that the program itself could not report; returns an exit code.
-static int codeOfRun(Console &console, const ProcessResult &result) {
+static int codeOfRun(Console &console, const RunResult &result) {
   if (!result.error.empty())
     return console.fail(Code::launch, result.error);
+  if (!result.lostHost.empty())
+    return console.fail(Code::rank_lost, result.lostHost +
+                                             " is gone, or the network to it; continue from the last "
+                                             "checkpoint with --resume, on other hosts or fewer ranks if need be");
   if (result.wasEnded && result.code != kDone && result.code != exitCodeOf(Code::interrupted))
     return console.fail(Code::rank_lost,
                         "the run was ended before it had saved, as it was told to; continue from the last "
@@ -193,8 +250,13 @@ int windlass::runTrain(Console &console, const std::vector<std::string> &words) 
   CommonFlags common;
   CompileFlags compileFlags;
   ProgramFlags programFlags;
-  std::string output;
+  std::string output, hostsText;
+  std::vector<RankHost> hosts;
   flags.addInteger("n", "ranks (default: those of --cluster or --plan, else 1)", compileFlags.ranks, 1, 65536);
+  flags.addText("hosts", "A:N,B:N|FILE",
+                "the hosts to start N ranks on, over SSH, or a file with a line such as 'node1 slots=4' for each; its "
+                "name holds a slash (default: this machine, or what Slurm has allocated; see docs/hosts.md)",
+                hostsText);
   flags.addText("plan", "FILE", "the plan (default: one is made from the flags below)", compileFlags.planFile);
   flags.addText("o", "RUN", "folder that the run writes (default run)", output);
   compileFlags.declarePlan(flags);
@@ -210,11 +272,13 @@ int windlass::runTrain(Console &console, const std::vector<std::string> &words) 
     return code;
   llvm::StringRef(programFlags.get("threads")).getAsInteger(10, compileFlags.choice.threads);
   compileFlags.settings.clip |= !programFlags.get("clip-norm").empty();
+  if (!hostsText.empty() && (code = resolveHosts(console, hostsText, compileFlags, hosts)))
+    return code;
 
   std::vector<std::string> handed = handOn(programFlags, positional.front(), output);
   bool usesProcesses = programFlags.get("communicator") != "local";
   compileFlags.checkBeforePlan = [&](Compilation &compilation) {
-    return checkRun(console, compilation, compileFlags, handed, usesProcesses);
+    return checkRun(console, compilation, compileFlags, handed, hosts, usesProcesses);
   };
 
   auto context = makeContext(console, common.verbose);
@@ -240,14 +304,20 @@ int windlass::runTrain(Console &console, const std::vector<std::string> &words) 
   BuiltProgram built;
   if (rt::status done = buildProgram(source, printEvents(console, common), built); !done.is_ok())
     return console.fail(done);
+  std::string program = built.folder + "/build/train";
+  if (rt::status seen = checkHostsSee(hosts, program); !seen.is_ok())
+    return console.fail(seen);
 
   bool hasLauncher = compilation.getRanks() > 1 && usesProcesses;
-  std::vector<std::string> command = {built.folder + (hasLauncher ? "/run.sh" : "/build/train")};
+  std::vector<std::string> command = {hasLauncher ? built.folder + "/run.sh" : program};
+  if (!hosts.empty())
+    command.insert(command.end(), {"--hosts", listOf(hosts)});
   command.push_back(std::string("--") + kPredictedFlag + "=" + predicted);
   command.insert(command.end(), handed.begin(), handed.end());
   for (auto [given, name] :
        {std::pair(common.json, "--json"), std::pair(common.verbose, "-v"), std::pair(common.quiet, "-q")})
     if (given)
       command.push_back(name);
-  return codeOfRun(console, hasLauncher ? runUnderLauncher(command, programFlags, common) : runTraining(command));
+  return codeOfRun(console,
+                   hasLauncher ? runUnderLauncher(command, programFlags, common) : RunResult{runTraining(command), ""});
 }

@@ -13,9 +13,10 @@ using namespace windlass;
 namespace {
 
 /// The figures of links where the cluster states none. Those between CPU ranks were measured with one core for each
-/// rank on a server of 2023 (`benchmarks/results/gemm.txt`); those between devices are of PCIe 4 x16 and a message
-/// through it.
+/// rank on a server of 2023 (`benchmarks/results/gemm.txt`); those between CPU hosts are of Ethernet at 10 Gb/s and a
+/// message of MPI over TCP; those between devices are of PCIe 4 x16 and a message through it.
 constexpr double kCpuLinkRate = 5e9, kCpuLinkLatency = 5e-6;
+constexpr double kCpuNetworkRate = 1.25e9, kCpuNetworkLatency = 30e-6;
 constexpr double kLinkRate = 25e9, kLinkLatency = 10e-6;
 /// The shares of a data sheet's rate that large collectives reach: within hosts those of NVLink on A100 and H100, on
 /// networks the 48 of 50 GB/s that InfiniBand and RoCE reach.
@@ -58,12 +59,16 @@ NetworkModel::NetworkModel(const Cluster &cluster) : hasPlainRings(cluster.getBa
     Tier &own = tiers.emplace_back();
     own.devices = tier.devices;
     own.isNetwork = tier.devices > hostDevices;
-    own.latencySeconds = tier.link.latencySeconds
-                             ? *tier.link.latencySeconds
-                             : assume("latency_s", tier, hasPlainRings ? kCpuLinkLatency : kLinkLatency);
-    own.bytesPerSecond = tier.link.bytesPerSecond
-                             ? static_cast<double>(*tier.link.bytesPerSecond)
-                             : assume("bandwidth_bytes_per_s", tier, hasPlainRings ? kCpuLinkRate : kLinkRate);
+    own.latencySeconds = tier.link.latencySeconds ? *tier.link.latencySeconds
+                                                  : assume("latency_s", tier,
+                                                           !hasPlainRings  ? kLinkLatency
+                                                           : own.isNetwork ? kCpuNetworkLatency
+                                                                           : kCpuLinkLatency);
+    own.bytesPerSecond = tier.link.bytesPerSecond ? static_cast<double>(*tier.link.bytesPerSecond)
+                                                  : assume("bandwidth_bytes_per_s", tier,
+                                                           !hasPlainRings  ? kLinkRate
+                                                           : own.isNetwork ? kCpuNetworkRate
+                                                                           : kCpuLinkRate);
     own.ports = own.isNetwork && tier.nics ? std::clamp<int64_t>(*tier.nics * below / hostDevices, 1, below) : below;
     if (hasPlainRings)
       own.efficiency = 1;

@@ -23,6 +23,18 @@ TEST(Cluster, CpuRanksShareTheHostsMemory) {
   EXPECT_GT(getHostMemoryBytes(), 0);
 }
 
+TEST(Cluster, CpuHostsHaveANetwork) {
+  Cluster cluster = llvm::cantFail(findCluster("cpu:2x4", 1000));
+  EXPECT_EQ(cluster.getDevices(), 8);
+  EXPECT_EQ(cluster.getDeviceMemoryBytes(), 250);
+  EXPECT_EQ(cluster.describe(), "2 hosts of 4 x cpu");
+  ASSERT_EQ(cluster.linkTiers.size(), 2u);
+  EXPECT_EQ(cluster.linkTiers[0].devices, 4);
+  EXPECT_EQ(cluster.linkTiers[1].devices, 8);
+  EXPECT_EQ(cluster.linkTiers[1].nics, 1);
+  ASSERT_EQ(llvm::cantFail(findCluster("cpu:2x1", 1000)).linkTiers.size(), 1u);
+}
+
 TEST(Cluster, GpuPresets) {
   Cluster cluster = llvm::cantFail(findCluster("a100-40g:4x8", 1000));
   EXPECT_EQ(cluster.getDevices(), 32);
@@ -104,8 +116,8 @@ TEST(Cluster, RefusesWhatIsNoPreset) {
     llvm::Expected<Cluster> cluster = findCluster(text, int64_t(1) << 40);
     return cluster ? std::string("accepted") : getError(cluster.takeError());
   };
-  for (const char *text : {"cpu", "cpu:", "cpu:0", "cpu:-1", "cpu:1e3", "cpu:0x4", "cpu:65537", "cpu:2:2", "cpu:2x2",
-                           "cpu:99999999999999999999"})
+  for (const char *text : {"cpu", "cpu:", "cpu:0", "cpu:-1", "cpu:1e3", "cpu:0x4", "cpu:65537", "cpu:2:2", "cpu:2x",
+                           "cpu:x2", "cpu:40000x2", "cpu:99999999999999999999"})
     EXPECT_THAT(refusal(text), HasSubstr("use cpu:N")) << text;
   for (const char *text : {"h200", "h200:", "h200:0", "h200:x8", "h200:4x", "h200:4x8x2", "h200:4X8", "h200:-4x8",
                            "h200: 8", "h200:99999999999999999999x1"})

@@ -193,6 +193,15 @@ TEST(NetworkModelTest, WhatIsNotKnownIsAssumedAndSaid) {
   ASSERT_EQ(costs.getAssumptions().size(), 2u);
   EXPECT_EQ(costs.getAssumptions()[0], "latency_s of tier 'link' is not in the cluster: taken as 1e-05");
   EXPECT_EQ(costs.getAssumptions()[1], "efficiency of tier 'network' is not in the cluster: taken as 0.96");
+  // Between hosts of processors it is Ethernet.
+  Cluster hosts = makeCluster(2, "cpu");
+  hosts.linkTiers[0].link = hosts.linkTiers[1].link = {};
+  EXPECT_EQ(
+      CostModel(hosts).getAssumptions(),
+      (std::vector<std::string>{"latency_s of tier 'link' is not in the cluster: taken as 5e-06",
+                                "bandwidth_bytes_per_s of tier 'link' is not in the cluster: taken as 5e+09",
+                                "latency_s of tier 'network' is not in the cluster: taken as 3e-05",
+                                "bandwidth_bytes_per_s of tier 'network' is not in the cluster: taken as 1.25e+09"}));
 }
 
 } // namespace

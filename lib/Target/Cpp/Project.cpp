@@ -129,6 +129,9 @@ products and sums apart.
     cmake -S . -B build && cmake --build build
     build/train --help
     ./run.sh --data FILE --steps 100 -o RUN
+    ./run.sh --hosts node1:4,node2:4 --data FILE --steps 100 -o RUN
+
+The second form is for several hosts, which have this folder, the data and RUN by the same names; `run.slurm` is for Slurm.
 
 `src/step.cpp` holds every kernel, copy and collective of a step in order, each with its operator of the model;
 `src/buffers.h` says where the buffers are that it names, and what they hold; `src/rows.h` what differs between repeated
@@ -139,30 +142,44 @@ digits, `_` and `.`, and in `src/tables.cpp`. `operators.json` has names of oper
 labels its timeline.
 )";
 
-/// The script sets what Open MPI 4.1 needs to run several ranks on few cores, without a network, and to let them save
-/// when they are told to end.
+/// The script sets what Open MPI 4.1 needs to run several ranks on few cores, without a network, to let them save when
+/// they are told to end, and to notice within 15 s that a host is gone. Ranks with neighbouring numbers share a host,
+/// as plans have it.
 std::string cpp::runScript(int64_t ranks, llvm::StringRef target) {
-  return "#!/bin/sh\n# Runs the program on its ranks; all flags are handed on.\nset -eu\n"
-         "here=$(CDPATH= cd -- \"$(dirname -- \"$0\")\" && pwd)\n"
-         // A shell takes an empty file for a script that succeeds.
-         "if ! [ -s \"$here/build/" +
-         target.str() + "\" ]; then\n  echo \"error: $here/build/" + target.str() +
-         " is missing or empty; build it with cmake -S $here -B $here/build and cmake --build $here/build\" >&2\n"
-         "  exit 1\nfi\n" +
-         (ranks == 1 ? "exec \"$here/build/" + target.str() + "\" \"$@\"\n"
-                     : "if [ \"$(id -u)\" = 0 ]; then root=--allow-run-as-root; else root=; fi\n"
-                       "exec mpirun -n " +
-                           std::to_string(ranks) +
-                           " --bind-to none --oversubscribe $root --mca mpi_yield_when_idle 1"
-                           " --mca odls_base_sigkill_timeout 3 --mca btl_vader_single_copy_mechanism none"
-                           " \"$here/build/" +
-                           target.str() + "\" \"$@\"\n");
+  std::string text =
+      "#!/bin/sh\n# Runs the program on its ranks; all flags are handed on.\n" +
+      std::string(ranks == 1
+                      ? ""
+                      : "#   run.sh FLAGS...                    on this machine, or on what Slurm has allocated\n"
+                        "#   run.sh --hosts A:4,B:4 FLAGS...    on these hosts, with as many ranks, over SSH\n") +
+      // A shell takes an empty file for a script that succeeds.
+      "set -eu\nhere=$(CDPATH= cd -- \"$(dirname -- \"$0\")\" && pwd)\nprogram=$here/build/" + target.str() +
+      "\nif ! [ -s \"$program\" ]; then\n"
+      "  echo \"error: $program is missing or empty; build it with cmake -S $here -B $here/build and cmake --build "
+      "$here/build\" >&2\n  exit 1\nfi\n";
+  if (ranks == 1)
+    return text + "exec \"$program\" \"$@\"\n";
+  return text +
+         "hosts=\nif [ \"${1-}\" = --hosts ]; then hosts=${2-}; shift 2; fi\n"
+         "set -- \"$program\" \"$@\"\n"
+         "[ -z \"$hosts\" ] || set -- --host \"$hosts\" \"$@\"\n"
+         "[ \"$(id -u)\" != 0 ] || set -- --allow-run-as-root \"$@\"\n"
+         "exec mpirun -n " +
+         std::to_string(ranks) +
+         " --map-by slot:OVERSUBSCRIBE --bind-to none --mca mpi_yield_when_idle 1 \\\n"
+         "  --mca odls_base_sigkill_timeout 3 --mca btl_vader_single_copy_mechanism none \\\n"
+         "  --mca oob_tcp_keepalive_time 5 --mca oob_tcp_keepalive_intvl 2 --mca oob_tcp_keepalive_probes 4 \\\n"
+         "  --mca plm_rsh_args '-o BatchMode=yes -o ConnectTimeout=10' \"$@\"\n";
 }
 
+/// mpirun starts the ranks of the allocation by srun.
 static std::string slurmScript(int64_t ranks) {
   return "#!/bin/sh\n#SBATCH --ntasks=" + std::to_string(ranks) +
-         "\n#SBATCH --job-name=windlass\n# sbatch run.slurm FLAGS...\nset -eu\nexec srun "
-         "\"$SLURM_SUBMIT_DIR/build/train\" \"$@\"\n";
+         "\n#SBATCH --job-name=windlass\n"
+         "# Two minutes before its time is over, the run saves and ends.\n"
+         "#SBATCH --signal=B:USR1@120\n"
+         "# sbatch --nodes=N run.slurm FLAGS..., in the program's folder, which all nodes see\nset -eu\n"
+         "exec \"$SLURM_SUBMIT_DIR/run.sh\" \"$@\"\n";
 }
 
 LogicalResult cpp::addSources(ModuleOp module, ProjectFiles &files) {

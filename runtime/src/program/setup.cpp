@@ -1,6 +1,7 @@
 // The part of a run before its first step.
 #include "trainer.h"
 
+#include "windlass/rt/file.h"
 #include "windlass/rt/words.h"
 
 #include "check_job.h"
@@ -8,10 +9,40 @@
 #include "placement.h"
 #include "signals.h"
 
+#include <chrono>
 #include <cstdio>
 #include <ctime>
+#include <thread>
 
 namespace windlass::rt {
+
+namespace {
+
+/// Fails where `run` is not the folder that rank 0 has written run.json into, as where each host has a disk of its own:
+/// checkpoints would lack this rank's part.
+status check_is_shared(control &ranks, const transport &world, const std::string &run) {
+  if (world.is_one_host())
+    return ok_status();
+  constexpr std::int64_t most_bytes = 16 << 20;
+  constexpr int most_looks = 100;
+  const std::string path = join_path(run, "run.json");
+  std::string written, seen;
+  status read;
+  if (world.rank() == 0)
+    read = read_text(path, most_bytes, written);
+  WINDLASS_TRY(ranks.agree(read));
+  WINDLASS_TRY(ranks.share(written));
+  // Network file systems may show a new file a few seconds late.
+  for (int look = 0; look < most_looks; ++look) {
+    if (read_text(path, most_bytes, seen).is_ok() && seen == written)
+      return ok_status();
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  }
+  return bad_input("-o " + quote(run) + " on the host " + quote(describe_rank().host) +
+                   " is not the folder that rank 0 writes; name one that all hosts share, such as one on NFS");
+}
+
+} // namespace
 
 trainer::trainer(const job &j, const options &o, transport &world)
     : j_(j), its_(j, world.rank()), p_(its_.p), o_(o), world_(world) {}
@@ -119,6 +150,7 @@ status trainer::open_outputs() {
       made = write_record(j_, o_, record_);
   }
   WINDLASS_TRY(together(std::move(made).as(diagnostic::output)));
+  WINDLASS_TRY(together(check_is_shared(ranks_, world_, o_.run).as(diagnostic::output)));
   WINDLASS_TRY(together(log_.open(o_.run, world_.rank(), start_.step > 0).as(diagnostic::output)));
   log_.line("rank " + std::to_string(world_.rank()) + " of " + std::to_string(world_.size()) + ", " +
             count_of(threads_, "thread") + " on processors " + describe_processors() + ", seed " +
