@@ -1,5 +1,6 @@
 """The Python package `windlass` without torch: plans, training on values, runs, and errors."""
 
+import json
 import pathlib
 import sys
 
@@ -11,6 +12,32 @@ from windlass_models import safetensors_file
 sys.path.insert(0, str(common.ROOT / 'python'))
 import windlass  # noqa: E402
 from windlass.command import to_flags  # noqa: E402
+
+
+# Writes what it is told to a file beside the name of the run.
+WANDB = """
+import json
+
+class init:
+    def __init__(self, project, name, id, resume, config):
+        self.path = '{PATH}/wandb-id.jsonl'
+        assert id == open('{PATH}/wandb-id').read() and resume == 'allow'
+        try:
+            self.step = sum(line.startswith('[') for line in open(self.path)) + 1
+        except OSError:
+            self.step = 0
+        self.write(dict(project=project, name=name, model=config['model']))
+
+    def write(self, value):
+        with open(self.path, 'a') as file:
+            file.write(json.dumps(value) + chr(10))
+
+    def log(self, row, step):
+        self.write([step, row['loss']])
+
+    __enter__ = lambda self: self
+    __exit__ = lambda self, *_: None
+"""
 
 
 class PythonTest(common.Case):
@@ -53,6 +80,22 @@ class PythonTest(common.Case):
         samples = windlass.train(self.model, stacked, self.folder / 'samples', steps=2)
         files = windlass.train(self.model, samples.path / 'data.safetensors', self.folder / 'files', steps=2)
         self.assertEqual(samples.losses, files.losses)
+
+    def test_example_for_weights_and_biases(self):
+        """With a stand-in for the package, which keeps what it gets."""
+        (self.folder / 'wandb.py').write_text(WANDB.replace('{PATH}', str(self.folder / 'run')))
+        run = windlass.train(self.model, self.values, self.folder / 'run', steps=3)
+        example = [sys.executable, '-B', common.ROOT / 'examples' / 'wandb_run.py', run.path]
+        for steps in (3, 4):
+            if steps == 4:
+                windlass.train(self.model, self.values, run.path, steps=4, resume=True)
+            done = common.run(example, env=dict(PYTHONPATH=str(self.folder)), timeout=60)
+            self.assertEqual(done.code, 0, done.err)
+        started, *rows = [json.loads(line) for line in (run.path / 'wandb-id.jsonl').read_text().splitlines()]
+        self.assertEqual(started, {'project': 'windlass', 'name': 'run', 'model': run.record['model']})
+        self.assertEqual(rows[:3], [[row['step'], row['loss']] for row in run.metrics[:3]])
+        self.assertEqual(rows[3]['name'], 'run')
+        self.assertEqual(rows[4:], [[4, run.losses[3]]])
 
     def test_errors(self):
         with self.assertRaises(windlass.WindlassError) as caught:
