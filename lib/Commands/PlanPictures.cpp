@@ -32,12 +32,12 @@ static void addTimeline(report::PlanPage &page, Compilation &compilation, const 
                         const StepPrediction &prediction) {
   StepTimeline timeline(compilation.getModule(), prediction);
   compilation.predict(choice, [&](const SimulatedCommand &command) { timeline.add(command); });
-  page.stepSeconds = prediction.seconds;
+  page.timeline.seconds = prediction.seconds;
   for (const char *name : getOccupationNames())
-    page.occupations.push_back(name);
+    page.timeline.occupations.push_back(name);
   double column = prediction.seconds / StepTimeline::kColumns;
   for (const TimelineLane &lane : timeline.getLanes()) {
-    report::Lane &drawn = page.lanes.emplace_back();
+    report::Lane &drawn = page.timeline.lanes.emplace_back();
     drawn.name = lane.name;
     for (const auto &seconds : lane.columns) {
       std::vector<double> &shares = drawn.parts.emplace_back();
@@ -46,7 +46,7 @@ static void addTimeline(report::PlanPage &page, Compilation &compilation, const 
     }
   }
   if (timeline.leavesRepeatsOut())
-    page.timelineNote =
+    page.timeline.note =
         "Micro-batches that take the same time as those before them are left out, where the picture is empty.";
 }
 

@@ -29,12 +29,15 @@ void writeRun(llvm::json::OStream &json, const report::Run &run) {
 int windlass::runReport(Console &console, const std::vector<std::string> &words) {
   Flags flags(
       "report RUN [RUN..] [-o FILE]",
-      "Writes a run as one HTML page that needs nothing else: loss, throughput, memory, settings, environment.\n"
+      "Writes a run as one HTML page that needs nothing else: loss, throughput, memory, the last step, settings.\n"
       "Writes several runs as one page that compares them. Runs may still be going on.\n"
       "For example: windlass report run-a run-b -o both.html");
   CommonFlags common;
-  std::string output;
+  std::string output, predicted;
   flags.addText("o", "FILE", "the page (default RUN/report.html; several runs need it)", output);
+  flags.addText("predicted", "FILE",
+                "a timeline of 'windlass simulate -o', drawn beside that of a run's last step with --profile",
+                predicted);
   common.declare(flags);
   std::vector<std::string> folders;
   int code;
@@ -42,11 +45,15 @@ int windlass::runReport(Console &console, const std::vector<std::string> &words)
     return code;
   if (folders.size() > 1 && output.empty())
     return console.fail(Code::usage, "report of several runs needs -o FILE: the page is of none of them");
+  if (folders.size() > 1 && !predicted.empty())
+    return console.fail(Code::usage, "--predicted belongs to one run; report them one by one");
   std::vector<report::Run> runs;
   for (const std::string &folder : folders) {
-    llvm::Expected<report::Run> run = report::readRun(folder);
+    llvm::Expected<report::Run> run = report::readRun(folder, predicted);
     if (!run)
       return console.fail(Code::input, llvm::toString(run.takeError()));
+    if (!predicted.empty() && run->lastStep.lanes.empty())
+      return console.fail(Code::input, run->lastStep.note);
     runs.push_back(std::move(*run));
   }
   if (output.empty())

@@ -27,7 +27,7 @@ table { border-collapse: collapse; } td, th { padding: .2em 1em .2em 0; text-ali
 th { font-weight: 500; white-space: nowrap; } tr { border-bottom: 1px solid var(--line); } td.number { text-align: right; } td.split { white-space: nowrap; }
 figure { margin: 0; } svg { width: 100%; height: auto; } svg text { font-size: 11px; fill: currentColor; }
 .grid { stroke: var(--line); } .line { fill: none; stroke-width: 1.6; } .none { opacity: .7; }
-.scroll { overflow-x: auto; } .scroll svg { min-width: 680px; }
+.scroll { overflow-x: auto; } .scroll svg { min-width: 680px; } .scroll td, .scroll th { overflow-wrap: normal; }
 .s0 { --c: var(--c0); } .s1 { --c: var(--c1); } .s2 { --c: var(--c2); } .s3 { --c: var(--c3); }
 .s4 { --c: var(--c4); } .s5 { --c: var(--c5); } .s6 { --c: var(--c6); } .s7 { --c: var(--c7); }
 .line { stroke: var(--c); } .dot, .part { fill: var(--c); } .key::before { content: "■ "; color: var(--c); }

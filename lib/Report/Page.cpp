@@ -97,12 +97,13 @@ static std::string describeKernels(const Run &run) {
   constexpr size_t kMostRows = 20;
   if (run.kernels.empty())
     return "<p class=\"none\">Not recorded: train with --profile.</p>\n";
-  std::string html = "<table>\n<tr><th>kernel</th><th>sizes</th><th>calls per step</th><th>ms per step</th>"
-                     "<th>share</th></tr>\n";
+  std::string html = "<div class=\"scroll\" tabindex=\"0\"><table>\n<tr><th>kernel</th><th>sizes</th><th>calls per step"
+                     "</th><th>ms per step</th><th>share</th></tr>\n";
   double steps = std::max(1.0, run.kernelSteps), whole = std::max(run.kernelSeconds, 1e-12);
   Kernel rest = {"all others", "", 0, 0};
   auto addRow = [&](const Kernel &kernel) {
-    html += llvm::formatv("<tr><td>{0}</td><td>{1}</td><td>{2:f1}</td><td>{3:f3}</td><td>{4:f1} %</td></tr>\n",
+    html += llvm::formatv("<tr><td>{0}</td><td>{1}</td><td class=\"number\">{2:f1}</td><td class=\"number\">{3:f3}</td>"
+                          "<td class=\"number\">{4:f1} %</td></tr>\n",
                           escapeMarkup(kernel.name), escapeMarkup(kernel.sizes), kernel.calls / steps,
                           1e3 * kernel.seconds / steps, 100 * kernel.seconds / whole);
   };
@@ -116,7 +117,14 @@ static std::string describeKernels(const Run &run) {
   }
   if (run.kernels.size() > kMostRows)
     addRow(rest);
-  return html + "</table>\n";
+  return html + "</table></div>\n";
+}
+
+static std::string describeLastStep(const Timeline &timeline) {
+  if (timeline.lanes.empty())
+    return "<p class=\"none\">" +
+           (timeline.note.empty() ? "Not recorded: train with --profile." : escapeMarkup(timeline.note)) + "</p>\n";
+  return drawTimeline(timeline);
 }
 
 std::string report::writePage(const Run &run) {
@@ -138,6 +146,7 @@ std::string report::writePage(const Run &run) {
   html += "<h2>Memory</h2>\n" + describeMemory(run.memory);
   html += "<h2>Collectives</h2>\n" + describeCollectives(run);
   html += "<h2>Time by kernel</h2>\n" + describeKernels(run);
+  html += "<h2>Last step</h2>\n" + describeLastStep(run.lastStep);
   html += "<h2>Settings</h2>\n" + writeTable(run.settings);
   html += "<h2>Environment</h2>\n" + writeTable(run.machine);
   return html + "</body></html>\n";

@@ -1,6 +1,7 @@
 #include "windlass/Report/PlanPage.h"
 
 #include "Html.h"
+#include "Svg.h"
 
 #include "windlass/Report/Page.h"
 #include "windlass/Support/Markup.h"
@@ -17,94 +18,9 @@ using namespace windlass::report;
 
 namespace {
 
-constexpr double kWidth = 1040, kLeft = 230, kRight = 16;
-constexpr double kLane = 18, kGap = 6, kAxis = 26;
-constexpr double kMemoryHeight = 300, kMemoryLeft = 76, kTop = 14, kBottom = 34;
-/// The most lanes, moments and devices that are drawn: more cannot be told apart.
-constexpr size_t kMostLanes = 64, kMostMoments = 900, kMostDevices = 256, kMostStages = 64;
-/// How finely the busy share of a part shows.
-constexpr int kLevels = 4;
-
-double finite(double value) { return std::isfinite(value) ? value : 0; }
-
-std::string openSvg(double width, double height, llvm::StringRef title) {
-  return llvm::formatv(
-      "<figure class=\"scroll\" tabindex=\"0\"><svg viewBox=\"0 0 {0} {1}\" role=\"img\"><title>{2}</title>\n",
-      coordinate(width), coordinate(height), escapeMarkup(title));
-}
-
-std::string rectangle(size_t colour, double x, double y, double width, double height) {
-  return llvm::formatv("<rect class=\"part s{0}\" x=\"{1}\" y=\"{2}\" width=\"{3}\" height=\"{4}\"/>\n",
-                       colour % kColours, coordinate(x), coordinate(y), coordinate(width), coordinate(height));
-}
-
-std::string gridLine(double x1, double y1, double x2, double y2) {
-  return llvm::formatv("<line class=\"grid\" x1=\"{0}\" y1=\"{1}\" x2=\"{2}\" y2=\"{3}\"/>", coordinate(x1),
-                       coordinate(y1), coordinate(x2), coordinate(y2));
-}
-
-std::string text(double x, double y, llvm::StringRef anchor, llvm::StringRef words) {
-  return llvm::formatv("<text x=\"{0}\" y=\"{1}\" text-anchor=\"{2}\">{3}</text>\n", coordinate(x), coordinate(y),
-                       anchor, escapeMarkup(words));
-}
-
-std::string secondsText(double seconds) {
-  const char *unit = seconds >= 1 ? "s" : seconds >= 1e-3 ? "ms" : "µs";
-  return shortNumber(seconds * (seconds >= 1 ? 1 : seconds >= 1e-3 ? 1e3 : 1e6)) + " " + unit;
-}
-
-/// What is drawn of a part: the work that takes most of it, and how much of the part is busy.
-std::pair<size_t, int> lookOf(const std::vector<double> &shares) {
-  double busy = 0;
-  for (double share : shares)
-    busy += finite(share);
-  if (busy <= 0)
-    return {0, 0};
-  auto most = static_cast<size_t>(std::max_element(shares.begin(), shares.end()) - shares.begin());
-  return {most, std::clamp(static_cast<int>(std::lround(busy * kLevels)), 1, kLevels)};
-}
-
-std::string drawLane(const Lane &lane, double y) {
-  std::string svg;
-  const double width = (kWidth - kLeft - kRight) / static_cast<double>(std::max<size_t>(1, lane.parts.size()));
-  for (size_t i = 0, end; i < lane.parts.size(); i = end) {
-    auto look = lookOf(lane.parts[i]);
-    for (end = i + 1; end < lane.parts.size() && lookOf(lane.parts[end]) == look;)
-      ++end;
-    if (double height = kLane * look.second / kLevels; height > 0)
-      svg += rectangle(look.first, kLeft + static_cast<double>(i) * width, y + kLane - height,
-                       static_cast<double>(end - i) * width, height);
-  }
-  return svg;
-}
-
-std::string drawTimeline(const PlanPage &page) {
-  size_t shown = std::min(page.lanes.size(), kMostLanes);
-  if (shown == 0 || !(page.stepSeconds > 0))
-    return "<p class=\"none\">Nothing runs.</p>\n";
-  double height = static_cast<double>(shown) * (kLane + kGap) + kAxis, bottom = height - kAxis;
-  std::string svg = openSvg(kWidth, height, "What each stream does in a step of " + secondsText(page.stepSeconds));
-  double span = kWidth - kLeft - kRight, step = roundStep(page.stepSeconds, 8);
-  for (double at = 0; at <= page.stepSeconds; at += step) {
-    double x = kLeft + at / page.stepSeconds * span;
-    svg +=
-        gridLine(x, 0, x, bottom) + text(x, bottom + 16, at == 0 ? "start" : "middle", at == 0 ? "0" : secondsText(at));
-  }
-  for (size_t i = 0; i < shown; ++i) {
-    double y = static_cast<double>(i) * (kLane + kGap);
-    svg += text(kLeft - 8, y + kLane - 5, "end", page.lanes[i].name) + drawLane(page.lanes[i], y);
-  }
-  svg += "</svg><figcaption>";
-  for (auto [index, name] : llvm::enumerate(page.occupations))
-    if (llvm::any_of(page.lanes, [&, index = index](const Lane &lane) {
-          return llvm::any_of(lane.parts, [&](const auto &part) { return index < part.size() && part[index] > 0; });
-        }))
-      svg += writeKey(index, name);
-  svg += "</figcaption></figure>\n";
-  if (shown < page.lanes.size())
-    svg += llvm::formatv("<p class=\"none\">{0} more streams are not drawn.</p>\n", page.lanes.size() - shown);
-  return svg + (page.timelineNote.empty() ? "" : "<p>" + escapeMarkup(page.timelineNote) + "</p>\n");
-}
+constexpr double kGap = 6, kMemoryHeight = 300, kMemoryLeft = 76, kTop = 14, kBottom = 34;
+/// The most moments and devices that are drawn: more cannot be told apart.
+constexpr size_t kMostMoments = 900, kMostDevices = 256, kMostStages = 64;
 
 std::string writeShares(const PlanPage &page) {
   std::string html = "<div class=\"scroll\" tabindex=\"0\"><table>\n<tr><th>stream</th>";
@@ -115,8 +31,8 @@ std::string writeShares(const PlanPage &page) {
     double idle = 1;
     html += "<tr><th>" + escapeMarkup(name) + "</th>";
     for (double share : shares) {
-      idle -= finite(share);
-      html += llvm::formatv("<td class=\"number\">{0:f1} %</td>", 100 * finite(share));
+      idle -= orZero(share);
+      html += llvm::formatv("<td class=\"number\">{0:f1} %</td>", 100 * orZero(share));
     }
     html += llvm::formatv("<td class=\"number\">{0:f1} %</td></tr>\n", std::max(0.0, 100 * idle));
   }
@@ -128,7 +44,7 @@ std::vector<size_t> chooseMoments(const std::vector<Layer> &layers, size_t count
   auto heightAt = [&](size_t i) {
     double sum = 0;
     for (const Layer &layer : layers)
-      sum += finite(layer.values[i]);
+      sum += orZero(layer.values[i]);
     return sum;
   };
   size_t group = (count + kMostMoments - 1) / kMostMoments;
@@ -155,7 +71,7 @@ std::string drawMemory(const PlanPage &page) {
   double most = 0;
   for (const Layer &layer : page.memory) {
     for (auto [i, moment] : llvm::enumerate(moments)) {
-      below[i] += std::max(0.0, finite(layer.values[moment]));
+      below[i] += std::max(0.0, orZero(layer.values[moment]));
       most = std::max(most, below[i]);
     }
     tops.push_back(below);
@@ -196,7 +112,7 @@ std::string drawMemory(const PlanPage &page) {
   for (auto [index, layer] : llvm::enumerate(page.memory)) {
     double largest = 0;
     for (double value : layer.values)
-      largest = std::max(largest, finite(value));
+      largest = std::max(largest, orZero(value));
     svg += writeKey(index, layer.name + " " + formatBytes(static_cast<int64_t>(largest)));
   }
   svg += "</figcaption></figure>\n";
@@ -275,6 +191,7 @@ std::string writeRows(const PlanPage &page) {
 std::string report::writePlanPage(const PlanPage &page) {
   return openPage(page.title + " – Windlass plan", /*isWide=*/true) + "<h1>" + escapeMarkup(page.title) +
          "</h1>\n<p>A plan for training it.</p>\n" + writeTable(page.facts) + "<h2>Devices</h2>\n" + drawMesh(page) +
-         "<h2>How operators are split</h2>\n" + writeRows(page) + "<h2>Predicted step</h2>\n" + drawTimeline(page) +
-         writeShares(page) + "<h2>Memory of a device</h2>\n" + drawMemory(page) + "</body></html>\n";
+         "<h2>How operators are split</h2>\n" + writeRows(page) + "<h2>Predicted step</h2>\n" +
+         drawTimeline(page.timeline) + writeShares(page) + "<h2>Memory of a device</h2>\n" + drawMemory(page) +
+         "</body></html>\n";
 }

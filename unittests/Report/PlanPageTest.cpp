@@ -18,9 +18,10 @@ size_t count(llvm::StringRef text, llvm::StringRef part) { return text.count(par
 PlanPage makePage() {
   PlanPage page;
   page.title = "model.onnx";
-  page.stepSeconds = 2;
-  page.occupations = {"forward", "collectives"};
-  page.lanes = {{"compute", {{1, 0}, {1, 0}, {0.5, 0}, {0, 0}}}, {"over data", {{0, 0}, {0, 0.25}, {0, 1}, {0, 1}}}};
+  page.timeline.seconds = 2;
+  page.timeline.occupations = {"forward", "collectives"};
+  page.timeline.lanes = {{"compute", {{1, 0}, {1, 0}, {0.5, 0}, {0, 0}}},
+                         {"over data", {{0, 0}, {0, 0.25}, {0, 1}, {0, 1}}}};
   page.windows = {"forward", "update"};
   page.shares = {{"compute", {0.5, 0.125}}, {"over data", {0, 0.5625}}};
   return page;
@@ -75,7 +76,8 @@ TEST(PlanPage, TextIsEscapedAndNothingIsLoaded) {
   page.facts = {{evil, evil}};
   page.stages = {{evil, {{evil, 2}}}};
   page.rows = {{evil, 1, {{evil, {evil}}}, evil}};
-  page.occupations[0] = page.lanes[0].name = page.timelineNote = page.windows[0] = page.shares[0].first = evil;
+  page.timeline.occupations[0] = page.timeline.lanes[0].name = page.timeline.note = page.windows[0] =
+      page.shares[0].first = evil;
   page.memory = {{evil, {1}}};
   page.functions = {{evil, 0}};
   std::string html = writePlanPage(page);
@@ -88,7 +90,7 @@ TEST(PlanPage, TextIsEscapedAndNothingIsLoaded) {
 
 TEST(PlanPage, AbsurdNumbersAreDrawnAsNothing) {
   PlanPage page = makePage();
-  page.lanes[0].parts[0] = {NAN, INFINITY};
+  page.timeline.lanes[0].parts[0] = {NAN, INFINITY};
   page.memory = {{"values", {NAN, INFINITY, -5}}};
   page.stages = {{"all", {{"data", int64_t(1) << 40}, {"model", int64_t(1) << 20}}}};
   std::string html = writePlanPage(page);

@@ -142,8 +142,12 @@ TEST_F(RunFolder, KernelsComeByTime) {
   EXPECT_EQ(run.kernels[0].name, "<i>");
   EXPECT_EQ(run.kernels[1].sizes, "2 × 3");
   std::string page = writePage(run);
-  EXPECT_THAT(page, HasSubstr("<td>&lt;i&gt;</td><td></td><td>4.0</td><td>250.000</td><td>50.0 %</td>"));
-  EXPECT_THAT(page, HasSubstr("<td>all others</td><td></td><td>22.0</td><td>55.000</td><td>11.0 %</td>"));
+  EXPECT_THAT(page,
+              HasSubstr("<td>&lt;i&gt;</td><td></td><td class=\"number\">4.0</td><td class=\"number\">250.000</td>"
+                        "<td class=\"number\">50.0 %</td>"));
+  EXPECT_THAT(page,
+              HasSubstr("<td>all others</td><td></td><td class=\"number\">22.0</td><td class=\"number\">55.000</td>"
+                        "<td class=\"number\">11.0 %</td>"));
   EXPECT_THAT(page, Not(HasSubstr(">k9<")));
 }
 
@@ -222,4 +226,77 @@ TEST(Bytes, HaveUnits) {
   EXPECT_EQ(formatBytes(12), "12 B");
   EXPECT_EQ(formatBytes(1536), "1.5 KiB");
   EXPECT_EQ(formatBytes(int64_t(3) << 30), "3.00 GiB");
+}
+
+/// Returns a trace of commands on the streams "compute" and "over data".
+static std::string traceOf(llvm::StringRef commands) {
+  return ("{\"traceEvents\": [{\"name\": \"thread_name\", \"ph\": \"M\", \"tid\": 0, \"args\": {\"name\": "
+          "\"compute\"}},"
+          "{\"name\": \"thread_name\", \"ph\": \"M\", \"tid\": 1, \"args\": {\"name\": \"over data\"}}" +
+          commands + "]}")
+      .str();
+}
+
+TEST_F(RunFolder, TracesAreTheLastStepAsItWasMeasured) {
+  write("metrics.jsonl", "");
+  EXPECT_TRUE(read().lastStep.lanes.empty());
+  EXPECT_THAT(writePage(read()), HasSubstr("Not recorded: train with --profile."));
+  ASSERT_FALSE(llvm::sys::fs::create_directory(path + "/traces"));
+  write("traces/rank_00000.json",
+        traceOf(", {\"name\": \"matmul\", \"ph\": \"X\", \"tid\": 0, \"ts\": 100, \"dur\": 720}"
+                ", {\"name\": \"all_gather\", \"ph\": \"X\", \"tid\": 1, \"ts\": 1180, \"dur\": 360}"));
+  write("traces/rank_00001.json",
+        traceOf(", {\"name\": \"matmul\", \"ph\": \"X\", \"tid\": 0, \"ts\": 100.5, \"dur\": 1}"));
+  Timeline step = read().lastStep;
+  EXPECT_NEAR(step.seconds, 1440e-6, 1e-12);
+  EXPECT_THAT(step.occupations, testing::ElementsAre("matmul", "all_gather"));
+  ASSERT_EQ(step.lanes.size(), 3u);
+  EXPECT_EQ(step.lanes[0].name, "rank 0, compute");
+  EXPECT_EQ(step.lanes[1].name, "rank 0, over data");
+  EXPECT_EQ(step.lanes[2].name, "rank 1, compute");
+  for (size_t i = 0; i < step.lanes[0].parts.size(); ++i) {
+    EXPECT_NEAR(step.lanes[0].parts[i][0], i < 720, 1e-9) << i;
+    EXPECT_NEAR(step.lanes[1].parts[i][1], i >= 1080, 1e-9) << i;
+    EXPECT_NEAR(step.lanes[2].parts[i][0], i < 2 ? 0.5 : 0, 1e-9) << i;
+  }
+  // A predicted step beside it.
+  write("predicted.json", traceOf(", {\"name\": \"matmul\", \"ph\": \"X\", \"tid\": 0, \"ts\": 100, \"dur\": 700}"));
+  llvm::Expected<report::Run> both = readRun(path.str().str(), (path + "/predicted.json").str());
+  ASSERT_TRUE(bool(both));
+  ASSERT_EQ(both->lastStep.lanes.size(), 4u);
+  EXPECT_EQ(both->lastStep.lanes[0].name, "predicted, compute");
+  both = readRun(path.str().str(), (path + "/none.json").str());
+  ASSERT_TRUE(bool(both));
+  EXPECT_THAT(both->lastStep.note, HasSubstr("none.json"));
+  std::string html = writePage(read());
+  EXPECT_THAT(html, HasSubstr(">rank 0, over data</text>"));
+  EXPECT_THAT(html, HasSubstr(">all_gather</span>"));
+}
+
+TEST_F(RunFolder, TracesAreReadWithoutTrust) {
+  write("metrics.jsonl", "");
+  ASSERT_FALSE(llvm::sys::fs::create_directory(path + "/traces"));
+  for (const char *bad : {"", "{", "[]", "{\"traceEvents\": 1}", "{\"traceEvents\": [1, null, {}, {\"ph\": \"X\"}]}",
+                          "{\"traceEvents\": [{\"name\": \"a\", \"ph\": \"X\", \"tid\": 0, \"ts\": -1, \"dur\": 1},"
+                          "{\"name\": \"a\", \"ph\": \"X\", \"tid\": 0, \"ts\": 1, \"dur\": 1e300},"
+                          "{\"name\": \"a\", \"ph\": \"X\", \"tid\": 0.5, \"ts\": 1, \"dur\": 1},"
+                          "{\"name\": \"a\", \"ph\": \"X\", \"tid\": 0, \"ts\": \"1\", \"dur\": 1}]}"}) {
+    write("traces/rank_00000.json", bad);
+    EXPECT_TRUE(read().lastStep.lanes.empty()) << bad;
+    EXPECT_THAT(writePage(read()), Not(HasSubstr("What each stream does"))) << bad;
+  }
+  write("traces/rank_00000.json", "{");
+  EXPECT_THAT(read().lastStep.note, HasSubstr("rank_00000.json' is "));
+  // Many streams and kernels, with names that would be markup.
+  std::string many;
+  for (int i = 0; i < 1000; ++i)
+    many += ", {\"name\": \"<b>" + std::to_string(i) + "\", \"ph\": \"X\", \"tid\": " + std::to_string(i) +
+            ", \"ts\": " + std::to_string(i) + ", \"dur\": 5}";
+  write("traces/rank_00000.json", traceOf(many));
+  Timeline step = read().lastStep;
+  EXPECT_EQ(step.lanes.size(), kMostLanes);
+  EXPECT_EQ(step.occupations.size(), 8u);
+  EXPECT_EQ(step.occupations.back(), "all others");
+  EXPECT_THAT(step.note, HasSubstr("There is more than"));
+  EXPECT_THAT(writePage(read()), Not(HasSubstr("<b>")));
 }

@@ -3,6 +3,7 @@
 #define WINDLASS_REPORT_PLANPAGE_H
 
 #include "windlass/Report/Run.h"
+#include "windlass/Report/Timeline.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -11,13 +12,6 @@
 #include <vector>
 
 namespace windlass::report {
-
-/// A row of equal parts of a step, such as a stream, each with the shares of its time that each kind of work takes, in
-/// [0, 1] together.
-struct Lane {
-  std::string name;
-  std::vector<std::vector<double>> parts;
-};
 
 /// Layers of values over the same moments, drawn one on top of the other.
 struct Layer {
@@ -49,15 +43,11 @@ struct PlanPage {
   std::vector<SplitRow> rows;
   /// The rows of the table that are left out.
   int64_t moreRows = 0;
-  /// The step by streams.
-  double stepSeconds = 0;
-  std::vector<std::string> occupations;
-  std::vector<Lane> lanes;
+  /// The predicted step.
+  Timeline timeline;
   /// For each stream, the shares of the whole step that its commands take in each window, such as "forward".
   std::vector<std::string> windows;
   std::vector<std::pair<std::string, std::vector<double>>> shares;
-  /// What else is to be said of the timeline; may be empty.
-  std::string timelineNote;
   /// The device memory of a rank over the commands of a step, in bytes.
   std::vector<Layer> memory;
   /// Where the functions of a step begin among its commands.

@@ -2,6 +2,8 @@
 #ifndef WINDLASS_REPORT_RUN_H
 #define WINDLASS_REPORT_RUN_H
 
+#include "windlass/Report/Timeline.h"
+
 #include "llvm/Support/Error.h"
 
 #include <cstdint>
@@ -57,13 +59,15 @@ struct Run {
   /// The kernels of rank 0 in a run with --profile, and the steps and seconds over which they were measured.
   std::vector<Kernel> kernels;
   double kernelSteps = 0, kernelSeconds = 0;
+  /// The last step of a run with --profile, as it was measured, beside the predicted one where that is known.
+  Timeline lastStep;
   /// The names of the run's checkpoints, newest first.
   std::vector<std::string> checkpoints;
 };
 
-/// Reads the folder of a run. Fails where it holds neither metrics.jsonl nor run.json, or where one of them is too
-/// large to be one.
-llvm::Expected<Run> readRun(const std::string &folder);
+/// Reads the folder of a run, and a file with its predicted timeline where one is named. Fails where the folder holds
+/// neither metrics.jsonl nor run.json, or where one of them is too large to be one.
+llvm::Expected<Run> readRun(const std::string &folder, const std::string &predicted = "");
 
 } // namespace windlass::report
 
