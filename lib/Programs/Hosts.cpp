@@ -10,6 +10,8 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
 
+#include <cstdlib>
+
 #include <netdb.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -20,8 +22,24 @@ using llvm::Twine;
 
 constexpr int64_t kMostRanks = 65536, kMostHostFileBytes = 1 << 20;
 
-/// Adds a host. Its name becomes a word of a command line, and of one that a shell of another host reads.
-static llvm::Error addHost(StringRef name, StringRef ranks, std::vector<RankHost> &hosts) {
+namespace {
+
+class HostReader {
+public:
+  /// Adds a host. Its name becomes a word of a command line, and of one that a shell of another host reads.
+  llvm::Error add(StringRef name, StringRef ranks);
+  /// Adds the hosts of a file.
+  llvm::Error readFile(StringRef path);
+  std::vector<RankHost> hosts;
+
+private:
+  llvm::StringSet<> names;
+  int64_t total = 0;
+};
+
+} // namespace
+
+llvm::Error HostReader::add(StringRef name, StringRef ranks) {
   bool isName = !name.empty() && llvm::isAlnum(name.front()) &&
                 llvm::all_of(name, [](char c) { return llvm::isAlnum(c) || c == '.' || c == '-' || c == '_'; });
   if (!isName)
@@ -30,15 +48,15 @@ static llvm::Error addHost(StringRef name, StringRef ranks, std::vector<RankHost
   if (ranks.getAsInteger(10, host.ranks) || host.ranks < 1 || host.ranks > kMostRanks)
     return makeError("the host " + printable(name) + " is given " + printable(ranks) +
                      " ranks, which is no number from 1 to " + Twine(kMostRanks));
-  if (llvm::any_of(hosts, [&](const RankHost &other) { return other.name == host.name; }))
+  if (!names.insert(name).second)
     return makeError("the host " + printable(name) + " is named twice; give it all of its ranks at once");
-  if (countRanks(hosts) + host.ranks > kMostRanks)
+  if ((total += host.ranks) > kMostRanks)
     return makeError("the hosts have more than " + Twine(kMostRanks) + " ranks, the most of a run");
   hosts.push_back(std::move(host));
   return llvm::Error::success();
 }
 
-static llvm::Error readHostFile(StringRef path, std::vector<RankHost> &hosts) {
+llvm::Error HostReader::readFile(StringRef path) {
   auto text = readInputFile(path, kMostHostFileBytes, "host file");
   if (!text)
     return text.takeError();
@@ -50,7 +68,7 @@ static llvm::Error readHostFile(StringRef path, std::vector<RankHost> &hosts) {
     if (name.empty())
       continue;
     bool hasSlots = rest.consume_front("slots=");
-    llvm::Error added = hasSlots || rest.empty() ? addHost(name, hasSlots ? rest : "1", hosts)
+    llvm::Error added = hasSlots || rest.empty() ? add(name, hasSlots ? rest : "1")
                                                  : makeError("has " + printable(rest) + " behind the host " +
                                                              printable(name) + ": only slots=N may stand there");
     if (added)
@@ -62,18 +80,18 @@ static llvm::Error readHostFile(StringRef path, std::vector<RankHost> &hosts) {
 }
 
 llvm::Expected<std::vector<RankHost>> windlass::readHosts(StringRef text) {
-  std::vector<RankHost> hosts;
+  HostReader reader;
   if (text.contains('/')) {
-    if (llvm::Error error = readHostFile(text, hosts))
+    if (llvm::Error error = reader.readFile(text))
       return std::move(error);
-    return hosts;
+    return std::move(reader.hosts);
   }
   for (StringRef each : llvm::split(text, ',')) {
     auto [name, ranks] = each.split(':');
-    if (llvm::Error error = addHost(name, each.contains(':') ? ranks : "1", hosts))
+    if (llvm::Error error = reader.add(name, each.contains(':') ? ranks : "1"))
       return std::move(error);
   }
-  return hosts;
+  return std::move(reader.hosts);
 }
 
 int64_t windlass::countRanks(llvm::ArrayRef<RankHost> hosts) {
@@ -104,10 +122,10 @@ static bool isThisMachine(const std::string &name) {
   return isOwn;
 }
 
-/// Runs a command on another host, as Open MPI starts its daemon there. Returns nothing where it succeeded, else what
-/// was printed.
-static std::string runOnHost(const std::string &host, const std::string &command) {
-  constexpr StringRef kDone = "windlass-done";
+/// Runs a command on another host, in the way in which Open MPI starts its daemon there; fails where it cannot be run.
+/// Returns what it prints.
+static llvm::Expected<std::string> askHost(const std::string &host, const std::string &command) {
+  constexpr StringRef kEnd = "windlass-end";
   const char *agent = getenv("OMPI_MCA_plm_rsh_agent");
   std::vector<std::string> words;
   for (StringRef word :
@@ -115,33 +133,39 @@ static std::string runOnHost(const std::string &host, const std::string &command
     words.push_back(word.str());
   std::string program = findProgram(words.front());
   if (program.empty())
-    return words.front() + " is not installed here";
+    return makeError(printable(words.front()) + ", which starts ranks on other hosts, is not installed here");
   words.front() = program;
-  words.insert(words.end(), {host, command + " && echo " + kDone.str()});
+  words.insert(words.end(), {host, command + "; echo " + kEnd.str()});
   std::string printed = captureOutput(words);
-  if (StringRef(printed).rtrim().ends_with(kDone))
-    return "";
-  return printed.empty() ? "it said nothing" : oneLine(StringRef(printed).trim());
+  StringRef said = StringRef(printed).trim();
+  if (!said.consume_back(kEnd))
+    return makeError("no command can be run on the host " + printable(host) + " of --hosts" +
+                     (said.empty() ? "" : ": " + oneLine(said)) + "; 'ssh " + host +
+                     " true' must succeed without a question");
+  return said.trim().str();
 }
 
-static rt::status checkEach(llvm::ArrayRef<RankHost> hosts,
-                            llvm::function_ref<rt::status(const std::string &name)> check) {
-  for (const RankHost &host : hosts)
-    if (!isThisMachine(host.name))
-      if (rt::status checked = check(host.name); !checked.is_ok())
-        return std::move(checked).as(Code::launch);
+/// Compares what a command prints on all hosts but this machine with what is expected.
+static rt::status compareAnswers(llvm::ArrayRef<RankHost> hosts, const std::string &command, StringRef expected,
+                                 llvm::function_ref<std::string(const RankHost &host, StringRef answer)> explain) {
+  for (const RankHost &host : hosts) {
+    if (isThisMachine(host.name))
+      continue;
+    llvm::Expected<std::string> answer = askHost(host.name, command);
+    if (!answer)
+      return rt::bad_input(llvm::toString(answer.takeError())).as(Code::launch);
+    if (*answer != expected)
+      return rt::bad_input(explain(host, *answer)).as(Code::launch);
+  }
   return {};
 }
 
 rt::status windlass::checkHosts(llvm::ArrayRef<RankHost> hosts) {
-  return checkEach(hosts, [](const std::string &name) -> rt::status {
-    if (std::string said = runOnHost(name, "true"); !said.empty())
-      return rt::bad_input("no command can be run on the host " + printable(name) + " of --hosts: " + said + "; 'ssh " +
-                           name + " true' must succeed without a question");
-    if (!runOnHost(name, "command -v orted").empty())
-      return rt::bad_input("the host " + printable(name) +
-                           " of --hosts has no orted: install openmpi-bin there, of the version that is here");
-    return {};
+  std::string own = captureOutput({findProgram("mpirun"), "--version"});
+  StringRef version = StringRef(own).split('\n').first;
+  return compareAnswers(hosts, "mpirun --version | head -n 1", version, [&](const RankHost &host, StringRef answer) {
+    return "the host " + printable(host.name) + " of --hosts answers 'mpirun --version' by " + printable(answer) +
+           ", where this machine says " + printable(version) + "; install openmpi-bin of this version there";
   });
 }
 
@@ -150,10 +174,8 @@ rt::status windlass::checkHostsSee(llvm::ArrayRef<RankHost> hosts, const std::st
   std::string quoted = path;
   for (size_t at = 0; (at = quoted.find('\'', at)) != std::string::npos; at += 4)
     quoted.replace(at, 1, "'\\''");
-  return checkEach(hosts, [&](const std::string &name) -> rt::status {
-    if (!runOnHost(name, "test -x '" + quoted + "'").empty())
-      return rt::bad_input("the host " + printable(name) + " of --hosts does not have the program, " + printable(path) +
-                           "; set XDG_CACHE_HOME to a folder that all hosts share");
-    return {};
+  return compareAnswers(hosts, "test -x '" + quoted + "' && echo there", "there", [&](const RankHost &host, StringRef) {
+    return "the host " + printable(host.name) + " of --hosts does not have the program, " + printable(path) +
+           "; set XDG_CACHE_HOME to a folder that all hosts share";
   });
 }

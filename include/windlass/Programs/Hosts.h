@@ -29,8 +29,8 @@ int64_t countRanks(llvm::ArrayRef<RankHost> hosts);
 /// Returns a list such as "a:4,b:4".
 std::string listOf(llvm::ArrayRef<RankHost> hosts);
 
-/// Fails with the first host, other than this machine, that SSH does not reach without a question, or that has no Open
-/// MPI.
+/// Fails with the first host, other than this machine, that SSH does not reach without a question, or that has another
+/// Open MPI.
 rt::status checkHosts(llvm::ArrayRef<RankHost> hosts);
 
 /// Fails with the first host that does not have the file `path`, the built program.

@@ -146,30 +146,39 @@ labels its timeline.
 /// they are told to end, and to notice within 15 s that a host is gone. Ranks with neighbouring numbers share a host,
 /// as plans have it.
 std::string cpp::runScript(int64_t ranks, llvm::StringRef target) {
-  std::string text =
-      "#!/bin/sh\n# Runs the program on its ranks; all flags are handed on.\n" +
-      std::string(ranks == 1
-                      ? ""
-                      : "#   run.sh FLAGS...                    on this machine, or on what Slurm has allocated\n"
-                        "#   run.sh --hosts A:4,B:4 FLAGS...    on these hosts, with as many ranks, over SSH\n") +
-      // A shell takes an empty file for a script that succeeds.
-      "set -eu\nhere=$(CDPATH= cd -- \"$(dirname -- \"$0\")\" && pwd)\nprogram=$here/build/" + target.str() +
-      "\nif ! [ -s \"$program\" ]; then\n"
-      "  echo \"error: $program is missing or empty; build it with cmake -S $here -B $here/build and cmake --build "
-      "$here/build\" >&2\n  exit 1\nfi\n";
+  std::string head = R"sh(#!/bin/sh
+# Runs the program on its ranks; all flags are handed on.
+)sh",
+              usage = R"sh(#   run.sh FLAGS...                    on this machine, or on what Slurm has allocated
+#   run.sh --hosts A:4,B:4 FLAGS...    on these hosts, with as many ranks, over SSH
+)sh";
+  // A shell takes an empty file for a script that succeeds.
+  std::string check = R"sh(set -eu
+here=$(CDPATH= cd -- "$(dirname -- "$0")" && pwd)
+program=$here/build/)sh" +
+                      target.str() +
+                      R"sh(
+if ! [ -s "$program" ]; then
+  echo "error: $program is missing or empty; build it with cmake -S $here -B $here/build and cmake --build $here/build" >&2
+  exit 1
+fi
+)sh";
   if (ranks == 1)
-    return text + "exec \"$program\" \"$@\"\n";
-  return text +
-         "hosts=\nif [ \"${1-}\" = --hosts ]; then hosts=${2-}; shift 2; fi\n"
-         "set -- \"$program\" \"$@\"\n"
-         "[ -z \"$hosts\" ] || set -- --host \"$hosts\" \"$@\"\n"
-         "[ \"$(id -u)\" != 0 ] || set -- --allow-run-as-root \"$@\"\n"
-         "exec mpirun -n " +
-         std::to_string(ranks) +
-         " --map-by slot:OVERSUBSCRIBE --bind-to none --mca mpi_yield_when_idle 1 \\\n"
-         "  --mca odls_base_sigkill_timeout 3 --mca btl_vader_single_copy_mechanism none \\\n"
-         "  --mca oob_tcp_keepalive_time 5 --mca oob_tcp_keepalive_intvl 2 --mca oob_tcp_keepalive_probes 4 \\\n"
-         "  --mca plm_rsh_args '-o BatchMode=yes -o ConnectTimeout=10' \"$@\"\n";
+    return head + check + "exec \"$program\" \"$@\"\n";
+  return head + usage + check + R"sh(hosts=
+if [ "${1-}" = --hosts ]; then hosts=${2-}; shift 2; fi
+set -- "$program" "$@"
+if [ -n "$hosts" ]; then
+  # ssh must not ask anything. Another agent has flags of its own.
+  [ -n "${OMPI_MCA_plm_rsh_agent-}" ] || set -- --mca plm_rsh_args '-o BatchMode=yes -o ConnectTimeout=10' "$@"
+  set -- --host "$hosts" "$@"
+fi
+[ "$(id -u)" != 0 ] || set -- --allow-run-as-root "$@"
+exec mpirun -n )sh" +
+         std::to_string(ranks) + R"sh( --map-by slot:OVERSUBSCRIBE --bind-to none --mca mpi_yield_when_idle 1 \
+  --mca odls_base_sigkill_timeout 3 --mca btl_vader_single_copy_mechanism none \
+  --mca oob_tcp_keepalive_time 5 --mca oob_tcp_keepalive_intvl 2 --mca oob_tcp_keepalive_probes 4 "$@"
+)sh";
 }
 
 /// mpirun starts the ranks of the allocation by srun.
