@@ -247,10 +247,11 @@ class ReportTest(TrainedCase):
         self.assertEqual(summary['steps'], 6)
         self.assertTrue(summary['finished'])
         parsed = Page(page.read_text())
-        self.assertEqual(parsed.tags.count('svg'), 5)
+        # Four charts, the bar of the arena, and the last step.
+        self.assertEqual(parsed.tags.count('svg'), 6)
         self.assertNotIn('script', parsed.tags)
         self.assertNotIn('src', parsed.attributes)
-        for text in (str(self.run_folder), 'Tokens per second', 'optimizer state', 'rank 1 on', 'step-000006', 'backend', 'clip norm', 'matmul'):
+        for text in (str(self.run_folder), 'Tokens per second', 'optimizer state', 'rank 1 on', 'step-000006', 'backend', 'clip norm', 'matmul', 'rank 1, compute'):
             self.assertIn(text, parsed.text)
 
     def test_several_runs(self):
