@@ -454,6 +454,9 @@ static status parse_flags(const job &j, const std::vector<std::string> &args, op
       if (flag.name == name)
         return bad_input(flag.name + " is fixed when a program is emitted; give it to windlass plan or emit")
             .as(diagnostic::contradiction);
+    if (flag.name == "--hosts")
+      return bad_input("--hosts is fixed when ranks are started; give it to run.sh, in front of all other flags")
+          .as(diagnostic::contradiction);
     const option_row *found = std::find_if(std::begin(rows), std::end(rows),
                                            [&](const option_row &row) { return flag.name == dashed(row.name); });
     if (found == std::end(rows))
