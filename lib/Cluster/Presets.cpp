@@ -388,7 +388,7 @@ llvm::Expected<Cluster> windlass::makePreset(StringRef text, int64_t hostMemoryB
     if (!isGood || devices > Cluster::kMaxDevices / hosts)
       return makeError("cluster " + printable(text) + " names no number of ranks from 1 to " +
                        Twine(Cluster::kMaxDevices) +
-                       ": use cpu:N on this machine, or cpu:HOSTSxN on several hosts like " + "it, for example cpu:2");
+                       ": use cpu:N on this machine, or cpu:HOSTSxN on several hosts like it, for example cpu:2");
     if (hostMemoryBytes < devices)
       return makeError("cluster " + printable(text) + " leaves no memory per rank: the host has " +
                        sizeText(hostMemoryBytes) + " for " + countOf(devices, "rank") + "; use fewer");

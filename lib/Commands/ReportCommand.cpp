@@ -49,12 +49,15 @@ int windlass::runReport(Console &console, const std::vector<std::string> &words)
     return console.fail(Code::usage, "--predicted belongs to one run; report them one by one");
   std::vector<report::Run> runs;
   for (const std::string &folder : folders) {
-    llvm::Expected<report::Run> run = report::readRun(folder, predicted);
+    llvm::Expected<report::Run> run = report::readRun(folder);
     if (!run)
       return console.fail(Code::input, llvm::toString(run.takeError()));
-    if (!predicted.empty() && run->lastStep.lanes.empty())
-      return console.fail(Code::input, run->lastStep.note);
     runs.push_back(std::move(*run));
+  }
+  if (runs.size() == 1) {
+    report::Timeline &step = runs.front().lastStep = report::readLastStep(folders.front(), predicted);
+    if (!predicted.empty() && step.lanes.empty())
+      return console.fail(Code::input, step.note);
   }
   if (output.empty())
     output = folders.front() + "/report.html";

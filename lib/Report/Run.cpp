@@ -1,7 +1,5 @@
 #include "windlass/Report/Run.h"
 
-#include "Traces.h"
-
 #include "windlass/Report/Page.h"
 
 #include "windlass/Support/Printable.h"
@@ -170,7 +168,7 @@ static llvm::Error readMetrics(const std::string &path, Run &run) {
   return read.is_ok() ? llvm::Error::success() : makeError(read.message());
 }
 
-llvm::Expected<Run> report::readRun(const std::string &folder, const std::string &predicted) {
+llvm::Expected<Run> report::readRun(const std::string &folder) {
   Run run;
   run.folder = folder;
   std::string record = rt::join_path(folder, "run.json"), metrics = rt::join_path(folder, "metrics.jsonl");
@@ -186,7 +184,6 @@ llvm::Expected<Run> report::readRun(const std::string &folder, const std::string
   if (std::string kernels = rt::join_path(folder, "kernels.json"); rt::is_file(kernels))
     if (llvm::Error error = readKernels(kernels, run))
       return std::move(error);
-  run.lastStep = readTraces(rt::join_path(folder, "traces"), predicted);
   std::vector<rt::checkpoint_listing> held;
   if (rt::list_checkpoints(folder, held).is_ok())
     for (const rt::checkpoint_listing &each : held)

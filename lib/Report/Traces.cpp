@@ -1,4 +1,4 @@
-#include "Traces.h"
+#include "windlass/Report/Run.h"
 
 #include "Html.h"
 
@@ -137,13 +137,13 @@ Timeline TraceReader::finish() const {
   return timeline;
 }
 
-Timeline report::readTraces(const std::string &folder, const std::string &predicted) {
+Timeline report::readLastStep(const std::string &folder, const std::string &predicted) {
   TraceReader reader;
   Timeline failed;
   if (!predicted.empty())
     failed.note = reader.read(predicted, "predicted");
   for (size_t rank = 0; rank < kMostRanks && failed.note.empty(); ++rank) {
-    std::string path = rt::join_path(folder, llvm::formatv("rank_{0:d5}.json", rank));
+    std::string path = rt::join_path(folder, llvm::formatv("traces/rank_{0:d5}.json", rank));
     if (!rt::is_file(path))
       break;
     failed.note = reader.read(path, "rank " + std::to_string(rank));

@@ -65,9 +65,14 @@ struct Run {
   std::vector<std::string> checkpoints;
 };
 
-/// Reads the folder of a run, and a file with its predicted timeline where one is named. Fails where the folder holds
-/// neither metrics.jsonl nor run.json, or where one of them is too large to be one.
-llvm::Expected<Run> readRun(const std::string &folder, const std::string &predicted = "");
+/// Reads the folder of a run, without its last step. Fails where it holds neither metrics.jsonl nor run.json, or where
+/// one of them is too large to be one.
+llvm::Expected<Run> readRun(const std::string &folder);
+
+/// Reads the last step of a run with --profile: the traces of its first ranks and, where a file is named, a predicted
+/// one. The kernels that take the most time are the occupations. The timeline has no lanes where there are no traces,
+/// or where one cannot be read; the note says what is wrong with it.
+Timeline readLastStep(const std::string &folder, const std::string &predicted = "");
 
 } // namespace windlass::report
 
