@@ -136,6 +136,14 @@ def built_folder(outcome):
     return pathlib.Path(re.findall(r"(?:building|built before) in '(.*)'", outcome.err)[-1])
 
 
+def preloaded(name, folder):
+    """Builds the C source of that name beside this file into a library of `folder` that programs can preload; returns its path."""
+    library = pathlib.Path(folder) / f'{name}.so'
+    source = ROOT / 'integration_test' / f'{name}.c'
+    subprocess.run(['cc', '-O1', '-Wall', '-Wextra', '-Werror', '-shared', '-fPIC', '-o', library, source, '-ldl'], check=True)
+    return library
+
+
 def without_comments(source):
     """Returns the text of an emitted C++ source without comments behind `//`."""
     return re.sub(r'//[^\n]*', '', source)

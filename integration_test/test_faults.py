@@ -8,10 +8,9 @@ is, what is left is whole, and a run that goes on from there ends with the bytes
 import dataclasses
 import errno
 import os
-import pathlib
 import re
+import shutil
 import signal
-import subprocess
 import sys
 import time
 import unittest
@@ -70,9 +69,7 @@ def last_words(text):
 class FaultsTest(common.Case):
     def setUp(self):
         super().setUp()
-        self.library = self.folder / 'cause_fault.so'
-        source = common.ROOT / 'integration_test' / 'cause_fault.c'
-        subprocess.run(['cc', '-O1', '-Wall', '-Wextra', '-Werror', '-shared', '-fPIC', '-o', self.library, source, '-ldl'], check=True)
+        self.library = common.preloaded('cause_fault', self.folder)
         self.model = self.small_gpt()
         self.text = self.folder / 'text.txt'
         self.text.write_bytes(b'a stitch in time saves nine ' * 200)
@@ -112,7 +109,7 @@ class FaultsTest(common.Case):
         for fault in FAULTS:
             with self.subTest(f'{fault.when}: {fault.what}'):
                 rows.append(self.row_of(fault))
-                subprocess.run(['rm', '-rf', self.folder / 'fault'], check=True)
+                shutil.rmtree(self.folder / 'fault')
         table = '\n'.join(['| while | what happens | exit code | what is said | newest checkpoint |', '|---|---|---|---|---|', *rows]) + '\n'
         text = PAGE.read_text()
         begin, end = text.index(BEGIN) + len(BEGIN), text.index(END)

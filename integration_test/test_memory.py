@@ -5,9 +5,7 @@ import collections
 import json
 import math
 import os
-import pathlib
 import re
-import subprocess
 import tempfile
 import unittest
 
@@ -25,9 +23,7 @@ class MemoryTest(common.Case):
     @classmethod
     def setUpClass(cls):
         folder = cls.enterClassContext(tempfile.TemporaryDirectory(prefix='windlass-test-'))
-        cls.counter = pathlib.Path(folder) / 'count_allocations.so'
-        source = common.ROOT / 'integration_test' / 'count_allocations.c'
-        subprocess.run(['cc', '-O1', '-Wall', '-Wextra', '-Werror', '-shared', '-fPIC', '-o', cls.counter, source, '-ldl'], check=True)
+        cls.counter = common.preloaded('count_allocations', folder)
 
     def counted(self, program, *flags):
         """Runs a program; returns the rows of each thread that writes a log, by process."""
