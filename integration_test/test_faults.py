@@ -34,6 +34,7 @@ class Fault:
 
 
 SAVE, STEP, START = 'saving step 4', 'between two steps', 'starting'
+BESIDE, ASYNC = 'saving step 4 with `--async-save`', ('--async-save',)
 FAULTS = [
     Fault(START, 'rank 1 has no memory left', 'open text.txt 1 memory 400 1'),
     Fault(START, 'the run\'s folder cannot be written', f'open run/.run.json 1 fail {errno.EROFS} 0'),
@@ -47,6 +48,10 @@ FAULTS = [
     Fault(SAVE, 'rank 0 stands still', f'write .step-000004 2 signal {signal.SIGSTOP} 0'),
     Fault(SAVE, 'rank 1 crashes', f'write .step-000004 2 signal {signal.SIGSEGV} 1'),
     Fault(SAVE, 'the run is asked to end', f'write .step-000004 2 signal {signal.SIGUSR1} 0'),
+    Fault(BESIDE, 'the disk is full', f'write .step-000004 2 fail {errno.ENOSPC} 1', ASYNC),
+    Fault(BESIDE, 'the checkpoint cannot get its name', f'rename checkpoints/step-000004 1 fail {errno.EIO} 0', ASYNC),
+    Fault(BESIDE, 'rank 1 is killed', f'write .step-000004 2 signal {signal.SIGKILL} 1', ASYNC),
+    Fault(BESIDE, 'a rank takes a second longer to write', 'sync .step-000004 1 wait 1000 1', ASYNC),
     Fault(STEP, 'rank 0 is killed', f'write metrics.jsonl 5 signal {signal.SIGKILL} 0'),
     Fault(STEP, 'rank 1 takes a second longer, each time', 'write logs/ 4 wait 1000 1'),
     Fault(STEP, 'the disk is full for the metrics', f'write metrics.jsonl 5 fail {errno.ENOSPC} 0'),
@@ -117,6 +122,14 @@ class FaultsTest(common.Case):
             PAGE.write_text(text[:begin] + '\n' + table + '\n' + text[end:])
         else:
             self.assertEqual(text[begin:end].strip().splitlines(), table.strip().splitlines())
+
+    def test_steps_go_on_during_an_asynchronous_save(self):
+        run = self.folder / 'run'
+        done = self.train(run, *ASYNC, env=dict(LD_PRELOAD=str(self.library), CAUSE_FAULT='sync .step-000004 1 wait 1000 0'))
+        self.assertEqual(done.code, 0, done.err)
+        events = re.findall(r'(?m)(step \d+|saved \S+step-\d+)', (run / 'logs' / 'rank_00000.log').read_text())
+        self.assertEqual([re.sub(r'\S+step-0*', '', event) for event in events if event.startswith('saved') or event in ('step 5', 'step 6')],
+                         ['saved 2', 'step 5', 'step 6', 'saved 4', 'saved 6', 'saved 8'])
 
     def test_newest_checkpoint_is_damaged(self):
         """A run goes on from the one before, and says why."""

@@ -133,6 +133,7 @@ TEST(Options, WrongFlagsNameTheCause) {
       {{"--data", "F", "--no-checkpoint", "--checkpoint-every", "2"},
        status_code::usage,
        "--checkpoint-every saves checkpoints, --no-checkpoint saves none; give one of them"},
+      {{"--data", "F", "--async-save"}, status_code::usage, "none is wanted then; give --checkpoint-every"},
       {{"--steps", "many"}, status_code::usage, "--steps needs an integer, not 'many'"},
       {{"--steps", "-1"}, status_code::bad_input, "it has to be from 0"},
       {{"--lr", "1e-3x"}, status_code::usage, "--lr needs a number"},

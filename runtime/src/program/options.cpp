@@ -266,6 +266,9 @@ const option_row rows[] =
          [](options &o, const flag_value &) { return o.checkpoint_initial = true, ok_status(); }},
         {"no-checkpoint", nullptr, "save nothing, for runs that only measure",
          [](options &o, const flag_value &) { return o.no_checkpoint = true, ok_status(); }},
+        {"async-save", nullptr,
+         "write checkpoints while the next steps run, from a copy that each rank keeps in the host's memory",
+         [](options &o, const flag_value &) { return o.async_save = true, ok_status(); }},
         {"keep", "K", "keep the newest K checkpoints (default 0: all)",
          [](options &o, const flag_value &f) { return parse_count(f, 0, many, o.keep); }},
         {"eval-data", "F", "data that is evaluated and not trained on",
@@ -523,6 +526,9 @@ status parse_options(const job &j, int argc, const char *const *argv, options &o
   if (out.no_checkpoint && (out.checkpoint_every > 0 || out.checkpoint_initial))
     return usage(std::string(out.checkpoint_initial ? "--checkpoint-initial" : "--checkpoint-every") +
                  " saves checkpoints, --no-checkpoint saves none; give one of them");
+  if (out.async_save && out.checkpoint_every == 0 && !out.checkpoint_initial)
+    return usage("--async-save writes checkpoints while later steps run, but none is wanted then; give "
+                 "--checkpoint-every");
   if (out.eval_every > 0 && out.eval_data.empty())
     return usage("--eval-every needs --eval-data");
   return ok_status();

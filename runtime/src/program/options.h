@@ -52,7 +52,7 @@ struct options {
   bool resumes = false;
   std::string resume_from; ///< empty: the newest of `run`
   std::int64_t checkpoint_every = 0, keep = 0;
-  bool checkpoint_initial = false, no_checkpoint = false;
+  bool checkpoint_initial = false, no_checkpoint = false, async_save = false;
   std::int64_t eval_every = 0, eval_batches = 10;
   std::int32_t threads = 0; ///< 0: the rank's share of the processors that its host's ranks may use
   bool binds = true;        ///< ranks that are processes to their shares

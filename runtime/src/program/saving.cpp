@@ -2,230 +2,22 @@
 
 #include "windlass/rt/host_copy.h"
 
+#include "box.h"
 #include "data.h"
+#include "file_turn.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <condition_variable>
-#include <cstdio>
 #include <cstring>
-#include <map>
-#include <mutex>
 
 namespace windlass::rt {
 
-namespace {
-
-/// Opens RUN/checkpoints.
-status open_checkpoints(const std::string &run, folder &out) {
-  WINDLASS_TRY(out.open(run));
-  return out.enter("checkpoints", out);
-}
-
-std::string file_name(bool is_state, std::int32_t rank) {
-  char name[48];
-  std::snprintf(name, sizeof name, "%s-%05d.safetensors", is_state ? "state" : "parameters", static_cast<int>(rank));
-  return name;
-}
-
-/// Makes the manifest of a save, the same on every rank but for the files' bytes and hashes, which are still to come.
-/// The pieces of one rank stand in the order of its boxes.
-checkpoint_manifest plan_manifest(const job &j, const std::vector<stored_tensor> &tensors, const save_point &at) {
-  checkpoint_manifest out;
-  out.step = at.step;
-  out.next_micro_batch = at.next_micro_batch;
-  out.seed = at.seed;
-  out.shuffles = at.shuffles;
-  out.skipped_updates = at.past.skipped;
-  if (scales_loss(j))
-    out.scale = at.past.scale;
-  out.model = j.model;
-  out.plan_hash = j.plan_hash;
-  std::map<std::pair<bool, std::int32_t>, std::int32_t> files; // by kind and rank
-  for (const stored_tensor &tensor : tensors) {
-    checkpoint_tensor row = {tensor.name, tensor.is_state, tensor.type, tensor.sizes, {}, {}};
-    for (const held_part &held : distinct_parts(tensor)) {
-      const auto [file, is_new] =
-          files.try_emplace({tensor.is_state, held.rank}, static_cast<std::int32_t>(out.files.size()));
-      if (is_new)
-        out.files.push_back({file_name(tensor.is_state, held.rank), 0, ""});
-      for (const local_box &each : held.part.boxes)
-        row.add_piece(file->second, each.held.begin, each.held.sizes);
-    }
-    out.tensors.push_back(std::move(row));
-  }
-  std::sort(out.tensors.begin(), out.tensors.end(),
-            [](const checkpoint_tensor &a, const checkpoint_tensor &b) { return a.name < b.name; });
-  return out;
-}
-
-struct written_file {
-  std::int64_t bytes = 0; ///< 0: the rank has no such file
-  std::array<char, 64> digest = {};
-};
-
-/// Lets only a few ranks of a process have a file of a checkpoint open at a time: hundreds of ranks as threads would
-/// need more descriptors than a process may have.
-class file_turn {
-public:
-  file_turn() {
-    std::unique_lock<std::mutex> guard(lock);
-    changed.wait(guard, [] { return free > 0; });
-    --free;
-  }
-  file_turn(const file_turn &) = delete;
-  file_turn &operator=(const file_turn &) = delete;
-  ~file_turn() {
-    const std::lock_guard<std::mutex> guard(lock);
-    ++free;
-    changed.notify_one();
-  }
-
-private:
-  static inline std::mutex lock;
-  static inline std::condition_variable changed;
-  static inline int free = 32;
-};
-
-/// A piece that a rank writes: where it begins in the rank's memory of a tensor.
-struct own_piece {
-  const stored_tensor *tensor;
-  local_box where;
-};
-
-/// Returns the entries of a rank's file of parameters or state; `pieces` gets them by key.
-std::vector<safetensors_entry> own_entries(std::int32_t rank, const std::vector<stored_tensor> &tensors, bool is_state,
-                                           std::map<std::string, own_piece> &pieces) {
-  std::vector<safetensors_entry> entries;
-  for (const stored_tensor &tensor : tensors) {
-    if (tensor.is_state != is_state || !holds_first(tensor, rank))
-      continue;
-    for (local_box &each : stored_part(tensor, rank).boxes) {
-      checkpoint_tensor piece = {tensor.name, is_state, tensor.type, tensor.sizes, {}, {}};
-      piece.add_piece(0, each.held.begin, each.held.sizes);
-      entries.push_back({piece.key_of(0), tensor.type, each.held.sizes, 0, 0});
-      pieces[entries.back().name] = {&tensor, std::move(each)};
-    }
-  }
-  return entries;
-}
-
-/// Writes this rank's file of parameters or state.
-status write_pieces(context &c, const std::string &run, const std::string &temporary,
-                    const std::vector<stored_tensor> &tensors, bool is_state, written_file &out) {
-  std::map<std::string, own_piece> pieces;
-  std::vector<safetensors_entry> entries = own_entries(c.rank(), tensors, is_state, pieces);
-  if (entries.empty())
-    return ok_status();
-  const file_turn turn;
-  folder checkpoints, in;
-  output_file file;
-  safetensors_writer writer;
-  WINDLASS_TRY(open_checkpoints(run, checkpoints));
-  WINDLASS_TRY(checkpoints.enter(temporary, in));
-  WINDLASS_TRY(file.create(in, file_name(is_state, c.rank())));
-  WINDLASS_TRY(writer.create(std::move(file), entries));
-  std::vector<std::byte> buffer;
-  for (const safetensors_entry &entry : entries) {
-    const auto &[tensor, where] = pieces[entry.name];
-    host_copy held(c, tensor->at, stored_part(*tensor, c.rank()).elements() * size_of(tensor->type));
-    WINDLASS_TRY(held.load());
-    const std::byte *bytes = held.data();
-    if (!(where.held == where.frame) || where.skipped > 0) {
-      buffer.resize(static_cast<std::size_t>(entry.bytes));
-      copy_overlap({where.frame.sizes, {where}}, bytes, where.held, buffer.data(), size_of(entry.type));
-      bytes = buffer.data();
-    }
-    WINDLASS_TRY(writer.append(bytes, entry.bytes));
-  }
-  std::string digest;
-  WINDLASS_TRY(writer.finish(digest, out.bytes));
-  std::copy(digest.begin(), digest.end(), out.digest.begin());
-  return ok_status();
-}
-
-/// The names of a checkpoint's folder while it is filled, and of folders that are replaced or set aside.
-std::string partial_name(std::int64_t step) { return "." + checkpoint_name(step) + ".partial"; }
-std::string old_name(std::int64_t step) { return "." + checkpoint_name(step) + ".old"; }
-std::string aside_name(std::int64_t step) { return "." + checkpoint_name(step) + ".aside"; }
-
-/// Moves the filled folder to its name. A folder that is there already is of the same step and is replaced.
-status publish(const folder &checkpoints, std::int64_t step) {
-  const std::string name = checkpoint_name(step);
-  WINDLASS_TRY(checkpoints.remove(old_name(step)));
-  if (checkpoints.holds(name))
-    WINDLASS_TRY(checkpoints.rename(name, old_name(step)));
-  WINDLASS_TRY(checkpoints.rename(partial_name(step), name));
-  WINDLASS_TRY(checkpoints.sync());
-  return checkpoints.remove(old_name(step));
-}
-
-/// Writes the manifest, the last file of a checkpoint.
-status finish_checkpoint(const folder &in, const checkpoint_manifest &manifest) {
-  output_file out;
-  WINDLASS_TRY(out.create(in, "manifest.json"));
-  WINDLASS_TRY(write_manifest(manifest, [&](std::string_view part) { return out.write(part); }));
-  WINDLASS_TRY(out.finish());
-  return in.sync();
-}
-
-/// Fills a dotted folder and gives it its name.
-status fill_checkpoint(const job &j, context &c, control &ranks, const std::string &run, const save_point &at) {
-  const std::string temporary = partial_name(at.step);
-  folder checkpoints, in;
-  status prepared;
-  if (c.rank() == 0) {
-    prepared = open_checkpoints(run, checkpoints);
-    if (prepared.is_ok())
-      prepared = checkpoints.remove(temporary);
-    if (prepared.is_ok())
-      prepared = checkpoints.make(temporary, in);
-  }
-  WINDLASS_TRY(ranks.agree(prepared));
-
-  const std::vector<stored_tensor> tensors = written_tensors(j);
-  status written;
-  std::vector<written_file> files[2];
-  for (bool is_state : {false, true}) {
-    written_file own;
-    if (written.is_ok())
-      written = write_pieces(c, run, temporary, tensors, is_state, own);
-    span<written_file> all;
-    WINDLASS_TRY(ranks.gather(own, all));
-    files[is_state].assign(all.begin(), all.end());
-  }
-  WINDLASS_TRY(ranks.agree(written));
-
-  status published;
-  if (c.rank() == 0) {
-    checkpoint_manifest manifest = plan_manifest(j, tensors, at);
-    std::map<std::string, const written_file *> by_name;
-    for (bool is_state : {false, true})
-      for (std::size_t rank = 0; rank < files[is_state].size(); ++rank)
-        by_name[file_name(is_state, static_cast<std::int32_t>(rank))] = &files[is_state][rank];
-    for (checkpoint_file &file : manifest.files) {
-      const written_file &facts = *by_name[file.name];
-      file.bytes = facts.bytes;
-      file.digest.assign(facts.digest.data(), facts.digest.size());
-    }
-    published = finish_checkpoint(in, manifest);
-    if (published.is_ok())
-      published = publish(checkpoints, at.step);
-  }
-  return ranks.agree(published);
-}
-
-} // namespace
+static std::string aside_name(std::int64_t step) { return "." + checkpoint_name(step) + ".aside"; }
 
 status check_checkpoints(const job &j, std::int32_t rank) {
   const std::vector<stored_tensor> tensors = written_tensors(j);
-  for (bool is_state : {false, true}) {
-    std::map<std::string, own_piece> pieces;
-    std::vector<safetensors_entry> entries = own_entries(rank, tensors, is_state, pieces);
-    std::string header;
-    WINDLASS_TRY(safetensors_writer::lay_out(entries, header));
-  }
+  own_files files;
+  WINDLASS_TRY(list_own_files(rank, tensors, files));
   if (rank != 0)
     return ok_status();
   // The manifest here has the longest numbers that a save may write.
@@ -246,13 +38,20 @@ status check_checkpoints(const job &j, std::int32_t rank) {
 }
 
 status save_checkpoint(const job &j, context &c, control &ranks, const std::string &run, const save_point &at) {
-  status saved = fill_checkpoint(j, c, ranks, run, at);
-  // Half a checkpoint would only take up the room that a full disk lacks. After a lost rank others may still write.
-  folder checkpoints;
-  if (!saved.is_ok() && saved.code() != status_code::stopped && c.rank() == 0 &&
-      open_checkpoints(run, checkpoints).is_ok())
-    static_cast<void>(checkpoints.remove(partial_name(at.step)).is_ok());
-  return saved;
+  const std::vector<stored_tensor> tensors = written_tensors(j);
+  own_files files;
+  written_files written;
+  WINDLASS_TRY(begin_save(ranks, run, at.step));
+  status mine = list_own_files(c.rank(), tensors, files);
+  piece_reader pieces(c);
+  if (mine.is_ok())
+    mine = write_files(
+        run, at.step, files,
+        [&](std::size_t kind, std::size_t i, const std::byte *&bytes) {
+          return pieces.read(files[kind].pieces[i], files[kind].entries[i].bytes, bytes);
+        },
+        written);
+  return end_save(j, ranks, run, tensors, at, mine, written);
 }
 
 status prune_checkpoints(const std::string &run, std::int64_t keep) {

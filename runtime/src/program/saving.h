@@ -8,19 +8,12 @@
 
 #include "control.h"
 #include "rank_state.h"
-#include "schedule.h"
+#include "save_parts.h"
 
 #include <functional>
 #include <string>
 
 namespace windlass::rt {
-
-struct save_point {
-  std::int64_t step = 0, next_micro_batch = 0;
-  std::uint64_t seed = 0;
-  bool shuffles = false; ///< explicit batches
-  update_history past;
-};
 
 /// Checks that what `rank` would write into a checkpoint is within what a reader allows. Rank 0 writes the manifest
 /// too.

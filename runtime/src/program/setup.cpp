@@ -55,10 +55,11 @@ void trainer::say(std::string_view text) {
   std::fprintf(stderr, "%.*s\n", static_cast<int>(text.size()), text.data());
 }
 
-status trainer::together(const status &mine) {
-  status first = ranks_.agree(mine);
-  is_agreed_ |= !first.is_ok() && first.code() != status_code::stopped;
-  return first;
+status trainer::together(const status &mine) { return agreed(ranks_.agree(mine)); }
+
+status trainer::agreed(status all) {
+  is_agreed_ |= !all.is_ok() && all.code() != status_code::stopped;
+  return all;
 }
 
 /// Decides where the run starts: at its beginning, or at a checkpoint that rank 0 has verified.
@@ -193,6 +194,12 @@ status trainer::set_up() {
                             : load_parameters(its_, context_, settings).as(diagnostic::initial_values)));
   start_.resumed.reset();
   WINDLASS_TRY(open_outputs());
+  if (o_.async_save) {
+    async_save_.emplace(j_, context_, ranks_, o_.run);
+    WINDLASS_TRY(together(async_save_->open(threads_)));
+    say("--async-save keeps a copy of " + short_bytes(static_cast<double>(async_save_->copy_bytes())) +
+        " on rank 0's host, beside what is planned");
+  }
   if (!start_.folder.empty())
     say("resuming from " + quote(start_.folder) + " after step " + std::to_string(start_.step));
   if (sources_.data) {

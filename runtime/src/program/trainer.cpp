@@ -123,10 +123,8 @@ status trainer::before_update() {
   if (dumps_) {
     dumps_ = false;
     const float factor = static_cast<float>(1 / past_.scale.value);
-    status dumped =
-        dump_tensors(context_, ranks_, gradient_tensors(j_), factor, o_.dump_gradients).as(diagnostic::output);
-    is_agreed_ |= !dumped.is_ok() && dumped.code() != status_code::stopped;
-    WINDLASS_TRY(dumped);
+    WINDLASS_TRY(
+        agreed(dump_tensors(context_, ranks_, gradient_tensors(j_), factor, o_.dump_gradients).as(diagnostic::output)));
   }
   return looks ? find_bad_gradient(skips_update_) : ok_status();
 }
@@ -251,12 +249,16 @@ status trainer::step(std::int64_t s, step_metrics &row) {
 
 status trainer::after_step(std::int64_t s, const step_metrics &row, bool &stops) {
   const bool is_bad = !std::isfinite(row.loss) || (row.has_grad_norm && !std::isfinite(row.grad_norm));
+  const bool is_saving = async_save_ && async_save_->is_running();
   span<std::int32_t> flags;
-  WINDLASS_TRY(ranks_.gather(static_cast<std::int32_t>((requested_stop() != 0 ? 1 : 0) | (is_bad ? 2 : 0)), flags));
+  WINDLASS_TRY(ranks_.gather(
+      (requested_stop() != 0 ? 1 : 0) | (is_bad ? 2 : 0) | (is_saving && !async_save_->is_written() ? 4 : 0), flags));
   std::int32_t all = 0;
   for (std::int32_t flag : flags)
     all |= flag;
   stops = (all & 1) != 0;
+  if (is_saving && (all & 4) == 0)
+    WINDLASS_TRY(finish_save());
   auto stop = [&](const std::string &why) {
     is_agreed_ = true;
     return status(status_code::stopped, "step " + std::to_string(s + 1) + " gave " + why).as(diagnostic::not_finite);
@@ -327,22 +329,42 @@ status trainer::evaluate(std::int64_t step) {
   return together(std::move(written).as(diagnostic::output));
 }
 
-status trainer::save(std::int64_t step) {
+status trainer::save(std::int64_t step, bool waits) {
   if (saved_step_ == step || o_.no_checkpoint)
     return ok_status();
+  WINDLASS_TRY(finish_save()); // of an earlier step
   stopwatch watch(action_seconds_[save_activity]);
-  status saved =
-      save_checkpoint(j_, context_, ranks_, o_.run, {step, next_micro_batch_, start_.seed, start_.shuffles, past_})
-          .as(diagnostic::output);
-  is_agreed_ |= !saved.is_ok() && saved.code() != status_code::stopped;
-  WINDLASS_TRY(saved);
+  const save_point at = {step, next_micro_batch_, start_.seed, start_.shuffles, past_};
+  const bool is_started = async_save_ && !waits;
+  WINDLASS_TRY(agreed((is_started ? async_save_->start(at) : save_checkpoint(j_, context_, ranks_, o_.run, at))
+                          .as(diagnostic::output)));
   saved_step_ = step;
+  return is_started ? ok_status() : note_checkpoint(step);
+}
+
+status trainer::finish_save() {
+  if (!async_save_ || !async_save_->is_running())
+    return ok_status();
+  stopwatch watch(action_seconds_[save_activity]);
+  WINDLASS_TRY(agreed(async_save_->finish().as(diagnostic::output)));
+  return note_checkpoint(async_save_->step());
+}
+
+status trainer::note_checkpoint(std::int64_t step) {
   summary_.checkpoint = join_path(join_path(o_.run, "checkpoints"), checkpoint_name(step));
   log_.line("saved " + summary_.checkpoint);
   return together(context_.rank() == 0 && o_.keep > 0 ? prune_checkpoints(o_.run, o_.keep) : ok_status());
 }
 
 status trainer::run() {
+  status result = train();
+  // A checkpoint that was started before an error which all ranks know is as good as any.
+  if (!result.is_ok() && is_agreed_)
+    static_cast<void>(finish_save().is_ok());
+  return result;
+}
+
+status trainer::train() {
   WINDLASS_TRY(set_up());
   summary_.first_step = summary_.last_step = start_.step;
   dumps_ = !o_.dump_gradients.empty();
@@ -351,7 +373,7 @@ status trainer::run() {
   // With -v each step says more than that.
   progress_.open(context_.rank() == 0 && o_.verbosity == 1 ? o_.progress : progress_style::off, o_.steps);
   if (start_.folder.empty() && (o_.checkpoint_initial || o_.steps == 0))
-    WINDLASS_TRY(save(0));
+    WINDLASS_TRY(save(0, o_.steps == 0));
   bool stops = false;
   for (std::int64_t s = start_.step; s < o_.steps && !stops; ++s) {
     step_metrics row;
@@ -401,7 +423,7 @@ status trainer::run() {
       if (!stops || is_last)
         WINDLASS_TRY(evaluate(s + 1));
     if (is_last || stops || (o_.checkpoint_every > 0 && (s + 1) % o_.checkpoint_every == 0))
-      WINDLASS_TRY(save(s + 1));
+      WINDLASS_TRY(save(s + 1, is_last || stops));
   }
   WINDLASS_TRY(finish());
   if (stops && summary_.last_step < o_.steps) {

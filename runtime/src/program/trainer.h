@@ -7,6 +7,7 @@
 #include "windlass/rt/program.h"
 
 #include "action_graphs.h"
+#include "async_save.h"
 #include "control.h"
 #include "kernel_report.h"
 #include "label_counter.h"
@@ -45,18 +46,22 @@ struct run_summary {
 class trainer {
 public:
   trainer(const job &j, const options &o, transport &world);
-  /// Runs to the end. An error that `is_agreed` is known to every rank; any other one has to abort the job.
+  /// Runs to the end, or to an error. One that `is_agreed` is known to every rank; any other one has to abort the job.
   status run();
   bool is_agreed() const { return is_agreed_; }
   const run_summary &summary() const { return summary_; }
 
 private:
   status set_up();
+  /// Runs all steps and saves.
+  status train();
   status find_start();
   status open_data();
   status open_outputs();
   /// Agrees on the ranks' statuses: all get the first error.
   status together(const status &mine);
+  /// Notes that an error is known to every rank, unless it says that one is lost.
+  status agreed(status all);
 
   /// Counts the labels of the next step over all ranks, where its loss is the mean over them.
   status count_labels(std::int64_t &all);
@@ -79,7 +84,12 @@ private:
   status evaluate(std::int64_t step);
   /// Computes the loss of the micro-batch whose inputs are in slot 0 of each chunk.
   status run_evaluation();
-  status save(std::int64_t step);
+  /// Saves; with --async-save, unless `waits`, only as far as the values may change again.
+  status save(std::int64_t step, bool waits);
+  /// Waits for a save that was started, if any.
+  status finish_save();
+  /// Says where the checkpoint of a step is, and removes older ones.
+  status note_checkpoint(std::int64_t step);
   status finish();
   status write_profile();
   /// Returns the number of streams that functions use: messages have streams of their own, behind them.
@@ -101,6 +111,7 @@ private:
   position_messages messages_; // before the context, whose streams may still use it when they end
   context context_;
   action_graphs graphs_; // after what the graphs work on
+  std::optional<async_save> async_save_;
   run_start start_;
   run_sources sources_;
   std::optional<label_counter> labels_;
