@@ -59,13 +59,47 @@ class HostsTest(common.Case):
         self.train_by(self.hosts.imitate_ssh())
 
     def test_in_a_slurm_job(self):
-        project = common.built_folder(self.succeed('train', self.model, '--hosts', 'localhost:4', '--cluster', 'cpu:2x2', '--strategy', 'zero3', '--data',
-                                                   self.text, '--bytes', '--steps', 1, '-o', self.folder / 'built', '-v'))
+        project = self.built_program()
         job = self.hosts.imitate_slurm(ranks_per_host=2)
         done = self.on_host(job.pop('PATH'), ['sh', project / 'run.slurm', '--data', self.text, '--bytes', '--steps', 6, '-o', self.folder / 'run'],
                             SLURM_SUBMIT_DIR=str(project), **job)
         self.assertEqual(done.code, 0, done.err)
         self.check_run('run')
+
+    def built_program(self):
+        """Builds a program of four ranks, on hosts of two; returns its folder."""
+        return common.built_folder(self.succeed('train', self.model, '--hosts', 'localhost:4', '--cluster', 'cpu:2x2', '--strategy', 'zero3', '--data', self.text,
+                                                '--bytes', '--steps', 1, '-o', self.folder / 'built', '-v'))
+
+    def start_by_variables(self, program, run, *flags):
+        """Starts a rank's process on a host, four times, in the way of torchrun."""
+        variables = dict(os.environ, WORLD_SIZE='4', MASTER_ADDR=self.hosts.ADDRESSES[0], MASTER_PORT='29500')
+        started = []
+        for rank in range(4):
+            words = [program / 'build' / 'train', '--data', self.text, '--bytes', '-o', self.folder / run, *map(str, flags)]
+            started.append(subprocess.Popen(self.hosts.enter(rank // 2, *words), env=dict(variables, RANK=str(rank)), stdout=subprocess.DEVNULL,
+                                            stderr=subprocess.PIPE, text=True))
+            self.addCleanup(started[-1].kill)
+        return started
+
+    def test_by_variables(self):
+        for process in self.start_by_variables(self.built_program(), 'run', '--steps', 6):
+            said = process.communicate(timeout=120)[1]
+            self.assertEqual(process.returncode, 0, said)
+        self.check_run('run')
+
+    def test_cut_cable_of_a_run_by_variables(self):
+        ranks = self.start_by_variables(self.built_program(), 'run', '--steps', 10**6, '-q', '--checkpoint-every', 5)
+        while not (self.folder / 'run' / 'checkpoints' / 'step-000010').exists():
+            self.assertIsNone(ranks[0].poll(), 'the run ended before it had begun')
+            time.sleep(0.05)
+        begin = time.monotonic()
+        self.hosts.cut()
+        for process in ranks:
+            said = process.communicate(timeout=90)[1]
+            self.assertEqual(process.returncode, 6, said)
+            self.assertIn('[WL0902]', said)
+        print(f'cable cut: all ranks have ended after {time.monotonic() - begin:.1f} s', flush=True)
 
     def lose(self, how):
         """Loses host1 in the middle of a run; returns what the run says then."""

@@ -85,6 +85,7 @@ class FlagsTest(ChecksCase):
                                    (BAD_INPUT, ['/proc/none'], '-o', '/proc/none'), (BAD_INPUT, ['--dump-gradients', "'none'"], '--dump-gradients', 'none/gradients'),
                                    (BAD_INPUT, ["'none'", 'no input'], '--inputs', 'none=tokens'),
                                    (BAD_INPUT, ['--precision bf16'], '--precision', 'bf16'), (BAD_INPUT, ['h200'], '--cluster', 'h200:2'),
+                                   (BAD_INPUT, ['--communicator tcp', 'mpirun'], '--communicator', 'tcp'),
                                    (BAD_INPUT, ['gone.safetensors'], '--parameters', 'gone.safetensors'), (BAD_INPUT, ["'run'", '--resume'], '--resume')):
             with self.subTest(flags):
                 self.refuse(code, said, model, '--data', data, '--steps', 2, *flags)

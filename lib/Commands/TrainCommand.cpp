@@ -170,8 +170,10 @@ static int resolveHosts(Console &console, const std::string &text, CompileFlags 
 /// Checks a run before it is planned and built: for every error that the program would find before its first step, and
 /// for what is missing to start it.
 static int checkRun(Console &console, Compilation &compilation, const CompileFlags &flags,
-                    const std::vector<std::string> &words, llvm::ArrayRef<RankHost> hosts, bool usesProcesses) {
+                    const std::vector<std::string> &words, llvm::ArrayRef<RankHost> hosts,
+                    llvm::StringRef communicator) {
   const Cluster &cluster = flags.choice.cluster;
+  bool usesProcesses = communicator != "local";
   if (cluster.getBackend() != "cpu")
     return console.fail(Code::devices,
                         "'windlass train' runs programs on this machine's processors, but the plan is for " +
@@ -180,6 +182,10 @@ static int checkRun(Console &console, Compilation &compilation, const CompileFla
                             "--cluster cpu:N");
   if (rt::status checked = checkPrecision(cluster.getBackend(), flags.settings.precision); !checked.is_ok())
     return console.fail(checked);
+  if (communicator == "tcp")
+    return console.fail(Code::contradiction,
+                        "--communicator tcp is for a program whose processes another launcher starts; windlass train "
+                        "starts them by mpirun: leave it out, or emit the program for torchrun");
   int64_t started = countRanks(hosts);
   if (!hosts.empty() && started != cluster.getDevices())
     return console.fail(Code::contradiction, "--hosts starts " + countOf(started, "rank") + ", but the plan is for " +
@@ -276,9 +282,9 @@ int windlass::runTrain(Console &console, const std::vector<std::string> &words) 
     return code;
 
   std::vector<std::string> handed = handOn(programFlags, positional.front(), output);
-  bool usesProcesses = programFlags.get("communicator") != "local";
+  std::string communicator = programFlags.get("communicator");
   compileFlags.checkBeforePlan = [&](Compilation &compilation) {
-    return checkRun(console, compilation, compileFlags, handed, hosts, usesProcesses);
+    return checkRun(console, compilation, compileFlags, handed, hosts, communicator);
   };
 
   auto context = makeContext(console, common.verbose);
@@ -308,7 +314,7 @@ int windlass::runTrain(Console &console, const std::vector<std::string> &words) 
   if (rt::status seen = checkHostsSee(hosts, program); !seen.is_ok())
     return console.fail(seen);
 
-  bool hasLauncher = compilation.getRanks() > 1 && usesProcesses;
+  bool hasLauncher = compilation.getRanks() > 1 && communicator != "local";
   std::vector<std::string> command = {hasLauncher ? built.folder + "/run.sh" : program};
   if (!hosts.empty())
     command.insert(command.end(), {"--hosts", listOf(hosts)});

@@ -29,7 +29,7 @@ std::string visible_devices() {
 
 /// A rank's number among those of its host, as launchers tell it; -1 where none does.
 std::int32_t local_number() {
-  for (const char *name : {"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID"})
+  for (const char *name : {"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID", "LOCAL_RANK"})
     if (const char *text = std::getenv(name))
       return static_cast<std::int32_t>(std::strtol(text, nullptr, 10));
   return -1;

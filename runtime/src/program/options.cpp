@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstdlib>
 #include <limits>
 
 #include <glob.h>
@@ -163,8 +164,8 @@ struct option_row {
 
 constexpr choice<lr_schedule> schedules[] = {
     {"constant", lr_schedule::constant}, {"linear", lr_schedule::linear}, {"cosine", lr_schedule::cosine}};
-constexpr choice<communicator_kind> communicators[] = {{"mpi", communicator_kind::mpi},
-                                                       {"local", communicator_kind::local}};
+constexpr choice<communicator_kind> communicators[] = {
+    {"mpi", communicator_kind::mpi}, {"tcp", communicator_kind::tcp}, {"local", communicator_kind::local}};
 constexpr choice<nan_policy> nan_policies[] = {{"stop", nan_policy::stop}, {"skip", nan_policy::skip}};
 constexpr choice<graph_policy> graph_policies[] = {
     {"auto", graph_policy::automatic}, {"on", graph_policy::on}, {"off", graph_policy::off}};
@@ -291,7 +292,9 @@ const option_row rows[] =
         {"instructions", "baseline|avx512",
          "the most that kernels may use, of what all hosts have; baseline is AVX2 on x86-64 (default avx512)",
          [](options &o, const flag_value &f) { return parse_choice(f, instruction_sets, o.instructions); }},
-        {"communicator", "mpi|local", "processes or threads as ranks (default mpi under mpirun, else local)",
+        {"communicator", "mpi|tcp|local",
+         "processes or threads as ranks (default mpi under mpirun, tcp where RANK, WORLD_SIZE, MASTER_ADDR and "
+         "MASTER_PORT are set as by torchrun, else local)",
          [](options &o, const flag_value &f) {
            return f.text == "nccl"
                       ? bad_input("--communicator nccl needs a program built for cuda; this one is for cpu")
@@ -534,9 +537,14 @@ status parse_options(const job &j, int argc, const char *const *argv, options &o
   return ok_status();
 }
 
-bool uses_mpi(const options &o) {
-  return o.communicator == communicator_kind::mpi ||
-         (o.communicator == communicator_kind::automatic && is_started_by_mpi());
+communicator_kind communicator_of(const options &o) {
+  if (o.communicator != communicator_kind::automatic)
+    return o.communicator;
+  if (is_started_by_mpi())
+    return communicator_kind::mpi;
+  // A container may have the variables of a job of one.
+  const char *size = std::getenv("WORLD_SIZE");
+  return is_started_by_variables() && std::string_view(size) != "1" ? communicator_kind::tcp : communicator_kind::local;
 }
 
 std::vector<program_flag> program_flags() {

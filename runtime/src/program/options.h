@@ -19,7 +19,7 @@
 namespace windlass::rt {
 
 enum class lr_schedule { constant, linear, cosine };
-enum class communicator_kind { automatic, mpi, local };
+enum class communicator_kind { automatic, mpi, tcp, local };
 enum class nan_policy { stop, skip };
 enum class graph_policy { automatic, on, off };
 
@@ -70,8 +70,8 @@ struct options {
 
 /// Reads the flags and compares those of compiled-in settings with `j`.
 status parse_options(const job &j, int argc, const char *const *argv, options &out);
-/// Returns whether ranks are MPI processes rather than threads.
-bool uses_mpi(const options &o);
+/// Returns how ranks reach each other. What is left open follows from who started the program.
+communicator_kind communicator_of(const options &o);
 /// Returns every setting that a --config file may hold: flags without their dashes.
 std::vector<std::string> setting_names();
 /// Returns the text of --help, with defaults and what is compiled in.

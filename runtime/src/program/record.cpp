@@ -158,7 +158,8 @@ std::string describe_settings(const job &j, const options &o, const run_record &
   out.add("seed", std::to_string(record.seed));
   out.add("data", record.data);
   out.add("threads", record.threads);
-  out.add("communicator", uses_mpi(o) ? "mpi" : "local");
+  const communicator_kind kind = communicator_of(o);
+  out.add("communicator", kind == communicator_kind::mpi ? "mpi" : kind == communicator_kind::tcp ? "tcp" : "local");
   return out.finish();
 }
 

@@ -30,14 +30,21 @@ std::int32_t launcher_number(std::initializer_list<const char *> names, std::int
 }
 
 std::int32_t launcher_rank() {
-  return launcher_number({"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"}, 0);
+  return is_started_by_mpi() ? launcher_number({"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"}, 0)
+                             : launcher_number({"RANK"}, 0);
 }
 
-std::int32_t launcher_size() { return launcher_number({"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS"}, 1); }
+std::int32_t launcher_size() {
+  return is_started_by_mpi() ? launcher_number({"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS"}, 1)
+                             : launcher_number({"WORLD_SIZE"}, 1);
+}
 
 /// Returns whether this process speaks for its job before the ranks know each other. A rank number that no job of that
 /// size has comes from a variable that something else has left behind; it must not silence an error.
-bool speaks_for_job() { return !is_started_by_mpi() || launcher_rank() == 0 || launcher_rank() >= launcher_size(); }
+bool speaks_for_job() {
+  const bool is_one_of_several = is_started_by_mpi() || is_started_by_variables();
+  return !is_one_of_several || launcher_rank() == 0 || launcher_rank() >= launcher_size();
+}
 
 /// The results of this process's ranks.
 struct outcome {
@@ -147,24 +154,32 @@ int conclude(const job &j, const options &o, const outcome &out, bool talks) {
   return static_cast<int>(out.result.code());
 }
 
-status wrong_rank_count(std::int32_t plan, std::int32_t started) {
-  return bad_input("the plan is for " + count_of(plan, "rank") + ", but " + std::to_string(started) +
-                   (started == 1 ? " was" : " were") + " started; use mpirun -n " + std::to_string(plan) +
-                   " or plan again")
-      .as(diagnostic::launch);
+/// Joins the job of which this process is one rank.
+status join(communicator_kind kind, std::int32_t ranks, std::unique_ptr<transport> &world) {
+  if (kind == communicator_kind::mpi) {
+    WINDLASS_TRY(make_mpi_transport(world));
+  } else {
+    launch_variables variables;
+    WINDLASS_TRY(read_launch_variables(variables));
+    // Known before all have come.
+    if (variables.size == ranks)
+      return make_tcp_transport(variables, world);
+    return bad_input("the plan is for " + count_of(ranks, "rank") + ", but WORLD_SIZE is " +
+                     std::to_string(variables.size) + "; start as many processes, or plan again");
+  }
+  const std::int32_t started = world->size();
+  return started == ranks ? ok_status()
+                          : bad_input("the plan is for " + count_of(ranks, "rank") + ", but " +
+                                      std::to_string(started) + (started == 1 ? " was" : " were") +
+                                      " started; use mpirun -n " + std::to_string(ranks) + " or plan again");
 }
 
-int run_mpi(const job &j, const options &o) {
+int run_as_process(const job &j, const options &o) {
   outcome out;
   std::unique_ptr<transport> world;
-  // Where MPI does not start, no rank can tell for the others.
-  bool talks = true;
-  out.result = make_mpi_transport(world).as(diagnostic::launch);
-  if (out.result.is_ok()) {
-    talks = world->rank() == 0;
-    if (world->size() != count_ranks(j))
-      out.result = wrong_rank_count(count_ranks(j), world->size());
-  }
+  out.result = join(communicator_of(o), count_ranks(j), world).as(diagnostic::launch);
+  // Where ranks do not know each other, none can tell for the others.
+  const bool talks = !world || world->rank() == 0;
   if (!out.result.is_ok())
     return conclude(j, o, out, talks);
   std::mutex lock;
@@ -224,7 +239,8 @@ int run_program(const job &j, int argc, char **argv) {
   }
   if (out.result.is_ok())
     out.result = check_job(j);
-  if (out.result.is_ok() && !uses_mpi(o) && is_started_by_mpi() && launcher_size() > 1)
+  const communicator_kind kind = communicator_of(o);
+  if (out.result.is_ok() && kind == communicator_kind::local && is_started_by_mpi() && launcher_size() > 1)
     out.result = bad_input("--communicator local runs all ranks in one process, but " +
                            std::to_string(launcher_size()) + " processes were started; leave mpirun out")
                      .as(diagnostic::launch);
@@ -234,7 +250,7 @@ int run_program(const job &j, int argc, char **argv) {
   job named = j;
   if (!o.model_name.empty())
     named.model = o.model_name.c_str();
-  return uses_mpi(o) ? run_mpi(named, o) : run_local(named, o);
+  return kind == communicator_kind::local ? run_local(named, o) : run_as_process(named, o);
 }
 
 } // namespace windlass::rt

@@ -4,6 +4,7 @@
 #include "message_queue.h"
 #include "pair_rounds.h"
 #include "shared_memory.h"
+#include "staging.h"
 
 #include "windlass/rt/detail/combine.h"
 
@@ -213,13 +214,8 @@ public:
     return {};
   }
 
-  /// The bytes of a piece, with the rounding of its parts to 16 elements.
-  static std::size_t staging_bytes(std::int32_t size) {
-    return static_cast<std::size_t>(piece_bytes + std::int64_t(size) * 16 * 8);
-  }
-
 private:
-  static constexpr std::int64_t piece_bytes = 4 << 20, page_bytes = 4096;
+  static constexpr std::int64_t page_bytes = 4096;
   static status too_large(std::int64_t bytes) {
     return internal_error("a collective of " + std::to_string(bytes) + " bytes is more than MPI can count");
   }
@@ -350,13 +346,6 @@ status make_mpi_transport(std::unique_ptr<transport> &out, bool shares_memory) {
   WINDLASS_TRY(result->find_hosts());
   out = std::move(result);
   return {};
-}
-
-std::int64_t message_bytes(std::int32_t members, bool is_one_host) {
-  if (members < 2)
-    return 0;
-  return is_one_host ? shared_group_bytes(members)
-                     : 2 * static_cast<std::int64_t>(mpi_communicator::staging_bytes(members));
 }
 
 bool has_mpi() { return true; }

@@ -4,7 +4,9 @@
 
 #include "windlass/rt/communicator.h"
 
+#include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 namespace windlass::rt {
@@ -19,11 +21,27 @@ std::vector<std::unique_ptr<transport>> make_local_transports(std::int32_t ranks
 /// program was built without MPI.
 status make_mpi_transport(std::unique_ptr<transport> &out, bool shares_memory = true);
 
+/// What the environment tells a process of a job in the way of torchrun: RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT.
+struct launch_variables {
+  std::int32_t rank = 0, size = 1;
+  std::string address;    ///< of rank 0's host
+  std::uint16_t port = 0; ///< at which rank 0 waits for the others
+};
+
+/// Joins the other processes of such a job over TCP; ranks wait three minutes for each other. Groups on one host
+/// exchange through shared memory, unless `shares_memory` is false. `abort` prints the reason and does not return.
+/// Whoever reaches the port and knows this form may join, as with torchrun: the network has to be trusted.
+status make_tcp_transport(const launch_variables &job, std::unique_ptr<transport> &out, bool shares_memory = true);
+
 /// Returns the bytes that a communicator takes in the process of each of its members.
 std::int64_t message_bytes(std::int32_t members, bool is_one_host);
 
 /// Returns whether this process was started by an MPI launcher.
 bool is_started_by_mpi();
+/// Returns whether all variables of such a job are set.
+bool is_started_by_variables();
+/// Reads them. Where torchrun keeps a store of its own at MASTER_PORT, rank 0 waits at the next port.
+status read_launch_variables(launch_variables &out);
 /// Returns whether the program was built with MPI.
 bool has_mpi();
 
