@@ -83,6 +83,8 @@ function(windlass_tool name)
   cmake_parse_arguments(ARG "" "" "LINK;MLIR" ${ARGN})
   add_executable(${name} ${ARG_UNPARSED_ARGUMENTS})
   target_link_libraries(${name} PRIVATE windlass_options ${ARG_LINK})
+  # MPI's package names a library of C++ bindings that nothing calls and newer systems lack.
+  target_link_options(${name} PRIVATE -Wl,--as-needed)
   windlass_use_pch(${name} ${ARG_UNPARSED_ARGUMENTS})
   mlir_target_link_libraries(${name} PRIVATE MLIRIR ${ARG_MLIR})
   windlass_sanitizer_defaults(${name})
