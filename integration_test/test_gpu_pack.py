@@ -106,7 +106,8 @@ class PackTest(unittest.TestCase):
         for name in ('cmake', 'make', 'sh', 'cc', 'c++', 'as', 'ld', 'ar', 'ranlib', 'ccache'):
             if shutil.which(name):
                 (tools / name).symlink_to(shutil.which(name))
-        environment = dict(PATH=str(tools), HOME=str(self.folder))
+        # Of the conformance suite, which test_cuda.py runs whole, a part is enough to see that it is run.
+        environment = dict(PATH=str(tools), HOME=str(self.folder), GTEST_FILTER='Map.*:Reduce.*:Softmax.*')
         if shutil.which('ccache'):
             environment.update(CMAKE_CXX_COMPILER_LAUNCHER='ccache', CCACHE_BASEDIR=str(self.folder), CCACHE_NOHASHDIR='1',
                                CCACHE_DIR=os.environ.get('CCACHE_DIR', str(pathlib.Path.home() / '.cache' / 'ccache')))
