@@ -235,6 +235,19 @@ class TorchTest(common.Case):
         with self.assertRaisesRegex(ValueError, "lines.jsonl, line 1: expected a JSON object with a text under 'text'"):
             windlass.tokenize(lines, own, output)
 
+    def test_torchrun_starts_a_program(self):
+        """By its way for one host, where it keeps a store of its own at MASTER_PORT, and by addresses."""
+        model, text = self.small_gpt(), self.folder / 'text.txt'
+        text.write_bytes(b'a stitch in time saves nine ' * 200)
+        flags = ['--data', text, '--bytes', '--steps', 3, '--model-name', model.name]
+        program = common.built_folder(self.succeed('train', model, '-n', 2, *flags[:5], '-o', self.folder / 'mpi', '-v'))
+        for run, way in (('alone', ['--standalone']), ('addresses', ['--nnodes', 1, '--node-rank', 0, '--master-addr', 'localhost', '--master-port', 29777])):
+            done = common.run([sys.executable, '-m', 'torch.distributed.run', *way, '--nproc-per-node', 2, '--no-python', program / 'build' / 'train', *flags,
+                               '-o', self.folder / run], timeout=300)
+            self.assertEqual(done.code, 0, done.err)
+            file = 'checkpoints/step-000003/parameters-00000.safetensors'
+            self.assertEqual((self.folder / run / file).read_bytes(), (self.folder / 'mpi' / file).read_bytes())
+
     def test_stochastic_depth(self):
         """A dropped path is gone for a sample, and evaluation drops none: without a step, it gives what torch gives in that mode."""
         for form in ('uniform', 'bernoulli'):
