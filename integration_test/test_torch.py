@@ -111,6 +111,27 @@ class TorchTest(common.Case):
                 self.assertGreater(len(same), 5)
                 self.assertTrue(all(same))
 
+    def test_a_batch_that_is_left_open(self):
+        for name in ('gpt2', 'mixtral', 'vit', 'convolutions'):
+            with self.subTest(name):
+                make, draw = FAMILIES[name]
+                module = make()
+                pairs = self.batches(draw, 2 * STEPS)
+                wide = [{key: torch.cat([one[key], other[key]]) for key in one} for one, other in zip(pairs[::2], pairs[1::2])]
+                exported = windlass.export(module, pairs[0], self.folder / f'{name}.onnx', dynamic_batch=True)
+                for batches, graph in ((pairs[:STEPS], exported), (wide, exported.with_batch(len(next(iter(wide[0].values())))))):
+                    run = windlass.train(graph, batches, self.folder / f'{name}-{graph.settings["dim"]}', n=1, steps=STEPS, clip_norm=0.5, eps=1e-3)
+                    found = windlass.compare(run, module, graph)
+                    print(f'{name}, {graph.settings["dim"]}: {found}', flush=True)
+                    self.assertLess(found.losses, 2e-6)
+                    self.assertLess(max(found.parameters.values()), 2e-5)
+        for inputs, said in (({'input_ids': torch.zeros(1, 4).long()}, 'a batch of 1 as a constant'),
+                             ({'input_ids': torch.zeros(2, 4).long(), 'labels': torch.zeros(3, 4).long()}, 'as many samples in dim 0 each')):
+            with self.assertRaisesRegex(ValueError, said):
+                windlass.export(FAMILIES['gpt2'][0](), inputs, self.folder / 'no.onnx', dynamic_batch=True)
+        with self.assertRaisesRegex(ValueError, 'dynamic_batch=True'):
+            windlass.export(FAMILIES['gpt2'][0](), batch(input_ids=ids(96, 2, 16, low=2), labels=ids(96, 2, 16, low=2))(torch.Generator().manual_seed(5)), self.folder / 'fixed.onnx').with_batch(4)
+
     def test_optimizers(self):
         """Twenty steps of each like PyTorch; Lion is that of timm."""
         draw = batch(tokens=ids(24, 2, 8), labels=ids(24, 2, 8))
