@@ -17,12 +17,12 @@ static_assert(kMostCompared <= kColours);
 
 /// Returns a table with a column for each run and a row for each of `rows`: a name, then a cell for each run.
 static std::string writeColumns(llvm::ArrayRef<Run> runs, llvm::ArrayRef<std::vector<std::string>> rows) {
-  std::string html = "<div class=\"scroll\" tabindex=\"0\"><table>\n<tr><th></th>";
+  std::string html = "<div class=\"scroll\" tabindex=\"0\"><table>\n<tr><td></td>";
   for (auto [number, run] : llvm::enumerate(runs))
     html += "<th>" + writeKey(number, run.folder) + "</th>";
   html += "</tr>\n";
   for (const std::vector<std::string> &row : rows) {
-    html += "<tr><th>" + escapeMarkup(row.front()) + "</th>";
+    html += "<tr>" + writeRowHeader(row.front());
     for (const std::string &cell : llvm::ArrayRef(row).drop_front())
       html += "<td>" + escapeMarkup(cell) + "</td>";
     html += "</tr>\n";
@@ -114,5 +114,5 @@ std::string report::writeComparison(llvm::ArrayRef<Run> runs) {
   html += chart("Gradient norm", &Step::gradNorm) + chart("Learning rate", &Step::learningRate);
   html += "<h2>Settings that differ</h2>\n" + describeDifferences(runs, &Run::settings);
   html += "<h2>Environments that differ</h2>\n" + describeDifferences(runs, &Run::machine);
-  return html + "</body></html>\n";
+  return html + closePage();
 }

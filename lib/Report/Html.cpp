@@ -37,13 +37,19 @@ figure { margin: 0; } svg { width: 100%; height: auto; } svg text { font-size: 1
 
 std::string report::openPage(llvm::StringRef title, bool isWide) {
   return std::string(kHead) + "<title>" + escapeMarkup(title) + "</title>\n" + kStyle + "</head><body" +
-         (isWide ? " class=\"wide\"" : "") + ">\n";
+         (isWide ? " class=\"wide\"" : "") + "><main>\n";
+}
+
+std::string report::closePage() { return "</main></body></html>\n"; }
+
+std::string report::writeRowHeader(llvm::StringRef name) {
+  return name.empty() ? "<td></td>" : "<th>" + escapeMarkup(name) + "</th>";
 }
 
 std::string report::writeTable(const Facts &facts) {
   std::string html = "<table>\n";
   for (const auto &[name, value] : facts)
-    html += "<tr><th>" + escapeMarkup(name) + "</th><td>" + escapeMarkup(value) + "</td></tr>\n";
+    html += "<tr>" + writeRowHeader(name) + "<td>" + escapeMarkup(value) + "</td></tr>\n";
   return html + "</table>\n";
 }
 

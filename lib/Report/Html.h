@@ -13,7 +13,11 @@ constexpr size_t kColours = 8;
 
 /// Returns a page's HTML up to its body: it may load nothing, whatever text is in it. Wide pages take more of a screen.
 std::string openPage(llvm::StringRef title, bool isWide = false);
+/// Returns the end of a page.
+std::string closePage();
 
+/// Returns what heads a row of a table; a row that goes on with the one above has no name.
+std::string writeRowHeader(llvm::StringRef name);
 /// Returns a table of two columns.
 std::string writeTable(const Facts &facts);
 

@@ -149,5 +149,5 @@ std::string report::writePage(const Run &run) {
   html += "<h2>Last step</h2>\n" + describeLastStep(run.lastStep);
   html += "<h2>Settings</h2>\n" + writeTable(run.settings);
   html += "<h2>Environment</h2>\n" + writeTable(run.machine);
-  return html + "</body></html>\n";
+  return html + closePage();
 }

@@ -193,5 +193,5 @@ std::string report::writePlanPage(const PlanPage &page) {
          "</h1>\n<p>A plan for training it.</p>\n" + writeTable(page.facts) + "<h2>Devices</h2>\n" + drawMesh(page) +
          "<h2>How operators are split</h2>\n" + writeRows(page) + "<h2>Predicted step</h2>\n" +
          drawTimeline(page.timeline) + writeShares(page) + "<h2>Memory of a device</h2>\n" + drawMemory(page) +
-         "</body></html>\n";
+         closePage();
 }
