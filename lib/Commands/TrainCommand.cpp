@@ -10,6 +10,7 @@
 #include "windlass/Support/Printable.h"
 #include "windlass/Support/Process.h"
 #include "windlass/Support/Words.h"
+#include "windlass/rt/checkpoint.h"
 #include "windlass/rt/flags.h"
 
 #include "llvm/ADT/StringSet.h"
@@ -220,18 +221,16 @@ static std::vector<std::string> handOn(const ProgramFlags &programFlags, const s
   return handed;
 }
 
-/// Reports the end of a run that the program itself could not report; returns an exit code.
-static int codeOfRun(Console &console, const RunResult &result) {
+/// Reports the end of a run in the folder `run` that the program itself could not report; returns an exit code.
+static int codeOfRun(Console &console, const RunResult &result, const std::string &run) {
   if (!result.error.empty())
     return console.fail(Code::launch, result.error);
+  std::string wayOn = rt::describe_way_on(run);
   if (!result.lostHost.empty())
-    return console.fail(Code::rank_lost, result.lostHost +
-                                             " is gone, or the network to it; continue from the last "
-                                             "checkpoint with --resume, on other hosts or fewer ranks if need be");
+    return console.fail(Code::rank_lost, result.lostHost + " is gone, or the network to it; " + wayOn +
+                                             ", on other hosts or fewer ranks if need be");
   if (result.wasEnded && result.code != kDone && result.code != exitCodeOf(Code::interrupted))
-    return console.fail(Code::rank_lost,
-                        "the run was ended before it had saved, as it was told to; continue from the last "
-                        "checkpoint with --resume");
+    return console.fail(Code::rank_lost, "the run was ended before it had saved, as it was told to; " + wayOn);
   // The code is 128 and a signal's number, of the program itself or of a rank, as mpirun reports it. Signals that a
   // processor or abort() raises are not used to end a process from outside.
   if (int signal = result.code - 128; signal > 0) {
@@ -243,8 +242,7 @@ static int codeOfRun(Console &console, const RunResult &result) {
       if (signal == number)
         return console.fail(Code::internal, std::string("the training program crashed with ") + name +
                                                 "; its last words are above, and in RUN/logs");
-    return console.fail(Code::rank_lost, "a rank was ended by signal " + std::to_string(signal) +
-                                             "; continue from the last checkpoint with --resume");
+    return console.fail(Code::rank_lost, "a rank was ended by signal " + std::to_string(signal) + "; " + wayOn);
   }
   return result.code;
 }
@@ -325,5 +323,6 @@ int windlass::runTrain(Console &console, const std::vector<std::string> &words) 
     if (given)
       command.push_back(name);
   return codeOfRun(console,
-                   hasLauncher ? runUnderLauncher(command, programFlags, common) : RunResult{runTraining(command), ""});
+                   hasLauncher ? runUnderLauncher(command, programFlags, common) : RunResult{runTraining(command), ""},
+                   output.empty() ? "run" : output);
 }

@@ -60,6 +60,12 @@ status list_checkpoints(const std::string &run, std::vector<checkpoint_listing> 
   return ok_status();
 }
 
+std::string describe_way_on(const std::string &run) {
+  std::vector<checkpoint_listing> found;
+  return list_checkpoints(run, found).is_ok() && found.empty() ? "the run had saved no checkpoint yet, so start it again"
+                                                               : "continue from the last checkpoint with --resume";
+}
+
 status find_checkpoint(const std::string &dir, std::string &folder, checkpoint_manifest &manifest) {
   if (is_file(join_path(dir, "manifest.json"))) {
     folder = dir;

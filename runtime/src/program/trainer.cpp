@@ -361,6 +361,8 @@ status trainer::run() {
   // A checkpoint that was started before an error which all ranks know is as good as any.
   if (!result.is_ok() && is_agreed_)
     static_cast<void>(finish_save().is_ok());
+  if (result.kind() == diagnostic::rank_lost)
+    return status(result.code(), result.message() + "; " + describe_way_on(o_.run)).as(diagnostic::rank_lost);
   return result;
 }
 

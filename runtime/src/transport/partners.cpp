@@ -90,8 +90,7 @@ bool partners::is_over() {
       continue;
     loss_ = "rank " + std::to_string(ranks_[m]) + " (process " + std::to_string(other.process.load()) + ") " +
             (seen == state::gone ? "is gone: it was killed or has crashed"
-                                 : "has stood still for " + std::to_string(patience.count() / 1000) + " s") +
-            "; continue from the last checkpoint with --resume";
+                                 : "has stood still for " + std::to_string(patience.count() / 1000) + " s");
   }
   return !loss_.empty();
 }

@@ -193,8 +193,7 @@ private:
   }
 
   status lost(std::int32_t member, const std::string &how) const {
-    return status(status_code::stopped, "the connection to rank " + std::to_string(ranks_[at(member)]) + " " + how +
-                                            "; continue from the last checkpoint with --resume")
+    return status(status_code::stopped, "the connection to rank " + std::to_string(ranks_[at(member)]) + " " + how)
         .as(diagnostic::rank_lost);
   }
 

@@ -82,6 +82,8 @@ struct checkpoint_listing {
 };
 /// Lists the checkpoints of the folder `run`, newest first, unverified; temporary and foreign names are left out.
 status list_checkpoints(const std::string &run, std::vector<checkpoint_listing> &out);
+/// Says how a run that has lost a rank goes on: from its last checkpoint, or anew where it has none.
+std::string describe_way_on(const std::string &run);
 
 /// Resolves `dir`, a checkpoint's folder or a run's, to a verified checkpoint: itself, or the newest valid one.
 status find_checkpoint(const std::string &dir, std::string &folder, checkpoint_manifest &manifest);
