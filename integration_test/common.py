@@ -144,6 +144,16 @@ def preloaded(name, folder):
     return library
 
 
+def long_run(folder):
+    """Writes the metrics of a run of 100,000 steps; returns the run's folder."""
+    run = pathlib.Path(folder) / 'long'
+    run.mkdir()
+    with (run / 'metrics.jsonl').open('w') as file:
+        for step in range(1, 100001):
+            file.write(json.dumps(dict(step=step, loss=10 / step, grad_norm=1.5, lr=1e-3, seconds=0.25, tokens_per_s=4096 + step % 7)) + '\n')
+    return run
+
+
 def without_comments(source):
     """Returns the text of an emitted C++ source without comments behind `//`."""
     return re.sub(r'//[^\n]*', '', source)

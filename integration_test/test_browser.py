@@ -1,7 +1,6 @@
 """The pages of runs and plans in a browser: axe-core finds nothing on any of them, on small and large screens, light and dark; the keyboard
 reaches all that scrolls, in order, and scrolls it; and a run of 100,000 steps is drawn. Skipped where there is no Chromium."""
 
-import json
 import os
 import pathlib
 import subprocess
@@ -80,11 +79,7 @@ class BrowserTest(common.Case):
                         self.assertGreater(shown.evaluate(FOCUS)[1], before)
 
     def test_long_run(self):
-        run = self.folder / 'long'
-        run.mkdir()
-        with (run / 'metrics.jsonl').open('w') as file:
-            for step in range(1, 100001):
-                file.write(json.dumps(dict(step=step, loss=10 / step, grad_norm=1.5, lr=1e-3, seconds=0.25, tokens_per_s=4096 + step % 7)) + '\n')
+        run = common.long_run(self.folder)
         self.succeed('report', run)
         with browser.Browser() as shown:
             shown.open(run / 'report.html')

@@ -2,7 +2,6 @@
 what is behind them, everything that scrolls reached by keyboard; and small for long runs."""
 
 import html.parser
-import json
 import re
 
 import common
@@ -124,11 +123,7 @@ class PagesTest(common.Case):
         self.check(page)
 
     def test_long_run(self):
-        run = self.folder / 'long'
-        run.mkdir()
-        with (run / 'metrics.jsonl').open('w') as file:
-            for step in range(1, 100001):
-                file.write(json.dumps(dict(step=step, loss=10 / step, grad_norm=1.5, lr=1e-3, seconds=0.25, tokens_per_s=4096 + step % 7)) + '\n')
+        run = common.long_run(self.folder)
         done = self.succeed('report', run)
         page = run / 'report.html'
         print(f'{page.stat().st_size} bytes for 100,000 steps, in {done.processor_seconds:.2f} s of processor', flush=True)

@@ -225,12 +225,12 @@ static std::vector<std::string> handOn(const ProgramFlags &programFlags, const s
 static int codeOfRun(Console &console, const RunResult &result, const std::string &run) {
   if (!result.error.empty())
     return console.fail(Code::launch, result.error);
-  std::string wayOn = rt::describe_way_on(run);
+  auto wayOn = [&] { return rt::describe_way_on(run); };
   if (!result.lostHost.empty())
-    return console.fail(Code::rank_lost, result.lostHost + " is gone, or the network to it; " + wayOn +
+    return console.fail(Code::rank_lost, result.lostHost + " is gone, or the network to it; " + wayOn() +
                                              ", on other hosts or fewer ranks if need be");
   if (result.wasEnded && result.code != kDone && result.code != exitCodeOf(Code::interrupted))
-    return console.fail(Code::rank_lost, "the run was ended before it had saved, as it was told to; " + wayOn);
+    return console.fail(Code::rank_lost, "the run was ended before it had saved, as it was told to; " + wayOn());
   // The code is 128 and a signal's number, of the program itself or of a rank, as mpirun reports it. Signals that a
   // processor or abort() raises are not used to end a process from outside.
   if (int signal = result.code - 128; signal > 0) {
@@ -242,7 +242,7 @@ static int codeOfRun(Console &console, const RunResult &result, const std::strin
       if (signal == number)
         return console.fail(Code::internal, std::string("the training program crashed with ") + name +
                                                 "; its last words are above, and in RUN/logs");
-    return console.fail(Code::rank_lost, "a rank was ended by signal " + std::to_string(signal) + "; " + wayOn);
+    return console.fail(Code::rank_lost, "a rank was ended by signal " + std::to_string(signal) + "; " + wayOn());
   }
   return result.code;
 }

@@ -161,7 +161,7 @@ status join(communicator_kind kind, std::int32_t ranks, std::unique_ptr<transpor
   } else {
     launch_variables variables;
     WINDLASS_TRY(read_launch_variables(variables));
-    // Known before all have come.
+    // Another number is an error at once: the other ranks are not waited for.
     if (variables.size == ranks)
       return make_tcp_transport(variables, world);
     return bad_input("the plan is for " + count_of(ranks, "rank") + ", but WORLD_SIZE is " +

@@ -49,8 +49,8 @@ struct greeting {
   std::int64_t rank = 0;
 };
 
-/// Returns a number of the space in which this process and others can look at each other: of this boot of the system,
-/// of its ids of processes, and of the host's name.
+/// Returns a hash of the host's name, the system's boot and the namespace of process ids. Processes for which it is
+/// equal can look at each other.
 std::uint64_t host_number() {
   std::string text;
   char part[256];
@@ -90,7 +90,7 @@ public:
     return std::all_of(rows_.begin(), rows_.end(), [&](const rank_row &row) { return row.host == rows_[0].host; });
   }
 
-  /// Of two members that of lower index waits for the other one's connection.
+  /// A member connects to those of lower index and waits for the connections of those of higher index.
   status make_communicator(const std::vector<std::int32_t> &members, std::unique_ptr<communicator> &out) override {
     const auto mine = std::find(members.begin(), members.end(), job_.rank);
     if (mine == members.end())

@@ -204,21 +204,19 @@ private:
       const message &m = messages_[at(its.first)];
       if (way == direction::send && its.moved == 0)
         its.header = static_cast<std::uint64_t>(m.bytes);
-      ssize_t n = 0;
-      if (its.moved < header_bytes || m.bytes > 0) {
-        iovec parts[2] = {};
-        msghdr both = {};
-        both.msg_iov = parts;
-        if (its.moved < header_bytes)
-          parts[both.msg_iovlen++] = {reinterpret_cast<std::byte *>(&its.header) + its.moved,
-                                      static_cast<std::size_t>(header_bytes - its.moved)};
-        const std::int64_t done = std::max<std::int64_t>(its.moved - header_bytes, 0);
-        // Another size is found before any byte behind the header is taken.
-        if (m.bytes > 0 && (way == direction::send || its.moved >= header_bytes))
-          parts[both.msg_iovlen++] = {m.data + done, static_cast<std::size_t>(m.bytes - done)};
-        n = way == direction::send ? ::sendmsg(peers_[at(member)].descriptor(), &both, MSG_NOSIGNAL | MSG_DONTWAIT)
-                                   : ::recvmsg(peers_[at(member)].descriptor(), &both, MSG_DONTWAIT);
-      }
+      iovec parts[2] = {};
+      msghdr both = {};
+      both.msg_iov = parts;
+      if (its.moved < header_bytes)
+        parts[both.msg_iovlen++] = {reinterpret_cast<std::byte *>(&its.header) + its.moved,
+                                    static_cast<std::size_t>(header_bytes - its.moved)};
+      const std::int64_t done = std::max<std::int64_t>(its.moved - header_bytes, 0);
+      // Another size is found before any byte behind the header is taken.
+      if (m.bytes > 0 && (way == direction::send || its.moved >= header_bytes))
+        parts[both.msg_iovlen++] = {m.data + done, static_cast<std::size_t>(m.bytes - done)};
+      const int peer = peers_[at(member)].descriptor();
+      const ssize_t n = way == direction::send ? ::sendmsg(peer, &both, MSG_NOSIGNAL | MSG_DONTWAIT)
+                                               : ::recvmsg(peer, &both, MSG_DONTWAIT);
       if (n < 0 && errno == EINTR)
         continue;
       if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
