@@ -1,49 +1,16 @@
 """The pages of runs and plans, for everybody: a structure that screen readers follow, pictures with a name, colours that differ enough from
 what is behind them, everything that scrolls reached by keyboard; and small for long runs."""
 
-import html.parser
 import re
 
 import common
+from page import read_page
 
-# Levels of headings, and elements without an end.
+# Levels of headings.
 HEADINGS = {f'h{level}': level for level in range(1, 7)}
-EMPTY = {'meta', 'rect', 'line', 'polyline', 'polygon', 'circle', 'br', 'path'}
 # What browsers draw pages on, by `color-scheme: light dark`.
 BEHIND = {'light': '#ffffff', 'dark': '#1c1b22'}
 LEAST_CONTRAST = 3  # of parts of pictures: WCAG 2.2, 1.4.11
-
-
-class Page(html.parser.HTMLParser):
-    """Takes a page apart; elements that are not closed in order are problems."""
-
-    def __init__(self, text):
-        super().__init__()
-        self.problems, self.open, self.elements = [], [], []
-        self.feed(text)
-        self.problems += [f'<{name}> is not closed' for name, _ in self.open]
-
-    def handle_starttag(self, name, attributes):
-        element = (name, dict(attributes), [])
-        self.elements.append((element, [each[0] for each in self.open]))
-        if name not in EMPTY:
-            self.open.append((name, element))
-
-    def handle_startendtag(self, name, attributes):
-        self.elements.append(((name, dict(attributes), []), [each[0] for each in self.open]))
-
-    def handle_endtag(self, name):
-        if not self.open or self.open[-1][0] != name:
-            self.problems.append(f'</{name}> closes {self.open[-1][0] if self.open else "nothing"}')
-        else:
-            self.open.pop()
-
-    def handle_data(self, text):
-        for _, element in self.open:
-            element[2].append(text)
-
-    def find(self, name):
-        return [(attributes, ''.join(texts).strip(), above) for (each, attributes, texts), above in self.elements if each == name]
 
 
 def luminance(colour):
@@ -65,9 +32,7 @@ class PagesTest(common.Case):
         self.model = self.small_gpt()
 
     def check(self, path):
-        text = path.read_text()
-        page = Page(text)
-        self.assertEqual(page.problems, [])
+        text, page = path.read_text(), read_page(path)
         self.assertEqual([attributes.get('lang') for attributes, _, _ in page.find('html')], ['en'])
         (title,) = [words for _, words, above in page.find('title') if 'svg' not in above]
         self.assertTrue(title)

@@ -1,6 +1,5 @@
 """The subcommands around training: settings from a file, what they say before anything is built, a run as a page, a checkpoint's contents."""
 
-import html.parser
 import json
 import os
 import pty
@@ -9,34 +8,8 @@ import shutil
 import subprocess
 
 import common
+from page import read_page
 from windlass_models import safetensors_file
-
-
-class Page(html.parser.HTMLParser):
-    """Collects tags, attributes and text of a page; unbalanced tags are an error."""
-    VOID = ('meta', 'line', 'circle', 'rect', 'polyline')
-
-    def __init__(self, text):
-        super().__init__()
-        self.open, self.tags, self.attributes, self.text = [], [], [], ''
-        self.feed(text)
-        self.close()
-        assert not self.open, f'open at the end: {self.open}'
-
-    def handle_starttag(self, tag, attributes):
-        self.tags.append(tag)
-        self.attributes += [name for name, _ in attributes]
-        if tag not in self.VOID:
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag, attributes):
-        self.tags.append(tag)
-
-    def handle_endtag(self, tag):
-        assert self.open and self.open.pop() == tag, f'</{tag}> closes nothing'
-
-    def handle_data(self, data):
-        self.text += data
 
 
 class TrainedCase(common.Case):
@@ -223,7 +196,7 @@ class PlanPageTest(common.Case):
                                         (('--cluster', 'cpu:4', '--stages', 2, '--micro-batches', 4), ('position 1, compute', 'position 0, messages'), ('forward', 'backward'))):
             with self.subTest(flags=flags):
                 said = json.loads(self.succeed('plan', model, *flags, '--html', page, '--json').out)
-                parsed = Page(page.read_text())
+                parsed = read_page(page)
                 self.assertEqual(parsed.tags.count('svg'), 3)
                 self.assertNotIn('script', parsed.tags)
                 self.assertNotIn('src', parsed.attributes)
@@ -246,12 +219,12 @@ class ReportTest(TrainedCase):
         summary = json.loads(self.succeed('report', self.run_folder, '-o', page, '--json').out)
         self.assertEqual(summary['steps'], 6)
         self.assertTrue(summary['finished'])
-        parsed = Page(page.read_text())
-        # Four charts, the bar of the arena, and the last step.
-        self.assertEqual(parsed.tags.count('svg'), 6)
+        parsed = read_page(page)
+        # Four charts, the bar of the arena, memory over a step, the roofline, and the last step.
+        self.assertEqual(parsed.tags.count('svg'), 8)
         self.assertNotIn('script', parsed.tags)
         self.assertNotIn('src', parsed.attributes)
-        for text in (str(self.run_folder), 'Tokens per second', 'optimizer state', 'rank 1 on', 'step-000006', 'backend', 'clip norm', 'matmul', 'rank 1, compute'):
+        for text in (str(self.run_folder), 'Tokens per second', 'optimizer state', 'rank 1 on', 'step-000006', 'backend', 'clip norm', 'matmul', 'GB/s of memory', 'Planned over a step', 'kept for the backward pass', 'rank 1, compute'):
             self.assertIn(text, parsed.text)
 
     def test_several_runs(self):
@@ -262,7 +235,7 @@ class ReportTest(TrainedCase):
         (other / 'run.json').write_text(json.dumps(record))
         said = json.loads(self.succeed('report', self.run_folder, other, '-o', page, '--json').out)
         self.assertEqual([(run['folder'], run['steps']) for run in said['runs']], [(str(self.run_folder), 6), (str(other), 6)])
-        parsed = Page(page.read_text())
+        parsed = read_page(page)
         self.assertNotIn('script', parsed.tags)
         self.assertGreaterEqual(parsed.tags.count('svg'), 4)
         for text in ('2 runs', str(other), 'lr0.0010.5', 'Tokens per second'):

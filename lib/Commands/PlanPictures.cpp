@@ -1,5 +1,6 @@
 #include "PlanPictures.h"
 
+#include "windlass/Dialect/Sched/Analysis/MemoryCourse.h"
 #include "windlass/Dialect/Sched/IR/Programs.h"
 #include "windlass/Explain/StepPictures.h"
 
@@ -69,18 +70,11 @@ static void addShares(report::PlanPage &page, const StepPrediction &prediction) 
     }
 }
 
-static void addMemory(report::PlanPage &page, const MemoryCourse &course, int64_t limit) {
-  for (const auto &[name, bytes] : course.permanent)
-    page.memory.push_back({name, std::vector<double>(course.moments.size(), static_cast<double>(bytes))});
-  report::Layer stash{"kept for the backward pass", {}}, others{"activations and scratch", {}};
-  for (const MemoryCourse::Moment &moment : course.moments) {
-    stash.values.push_back(static_cast<double>(moment.stash));
-    others.values.push_back(static_cast<double>(moment.others));
-  }
-  page.memory.push_back(std::move(stash));
-  page.memory.push_back(std::move(others));
-  page.functions = course.functions;
-  page.memoryLimit = limit;
+static void addMemory(report::MemoryPicture &picture, const sched::MemoryCourse &course, int64_t limit) {
+  for (const sched::MemoryCourse::Layer &layer : course.layers)
+    picture.layers.push_back({layer.name, std::vector<double>(layer.bytes.begin(), layer.bytes.end())});
+  picture.functions = course.functions;
+  picture.limit = limit;
 }
 
 report::PlanPage windlass::drawPlan(Compilation &compilation, const PlanReport &report, const PlanChoice &choice) {
@@ -105,6 +99,6 @@ report::PlanPage windlass::drawPlan(Compilation &compilation, const PlanReport &
   page.moreRows = static_cast<int64_t>(report.rows.size() - page.rows.size());
   addTimeline(page, compilation, choice, report.prediction);
   addShares(page, report.prediction);
-  addMemory(page, followMemory(compilation.getProgram()), report.memoryLimit);
+  addMemory(page.memory, sched::followMemory(compilation.getProgram()), report.memoryLimit);
   return page;
 }

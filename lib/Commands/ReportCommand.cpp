@@ -58,6 +58,10 @@ int windlass::runReport(Console &console, const std::vector<std::string> &words)
     report::Timeline &step = runs.front().lastStep = report::readLastStep(folders.front(), predicted);
     if (!predicted.empty() && step.lanes.empty())
       return console.fail(Code::input, step.note);
+    llvm::Expected<std::vector<report::MemoryPicture>> memory = report::readStepMemory(folders.front());
+    if (!memory)
+      return console.fail(Code::input, llvm::toString(memory.takeError()));
+    runs.front().stepMemory = std::move(*memory);
   }
   if (output.empty())
     output = folders.front() + "/report.html";

@@ -30,7 +30,7 @@ figure { margin: 0; } svg { width: 100%; height: auto; } svg text { font-size: 1
 .scroll { overflow-x: auto; } .scroll svg { min-width: 680px; } .scroll td, .scroll th { overflow-wrap: normal; }
 .s0 { --c: var(--c0); } .s1 { --c: var(--c1); } .s2 { --c: var(--c2); } .s3 { --c: var(--c3); }
 .s4 { --c: var(--c4); } .s5 { --c: var(--c5); } .s6 { --c: var(--c6); } .s7 { --c: var(--c7); }
-.line { stroke: var(--c); } .dot, .part { fill: var(--c); } .key::before { content: "■ "; color: var(--c); }
+.line { stroke: var(--c); } .roof { fill: none; stroke: currentColor; stroke-width: 1.6; } .dot, .part { fill: var(--c); } .key::before { content: "■ "; color: var(--c); }
 .chip { border: 1px solid var(--c); border-left-width: .5em; padding: 0 .35em; margin-right: .3em; white-space: nowrap; }
 </style>
 )";

@@ -1,6 +1,8 @@
 #include "windlass/Report/Page.h"
 
 #include "Html.h"
+#include "KernelTable.h"
+#include "Roofline.h"
 #include "RunSeries.h"
 
 #include "windlass/Support/Markup.h"
@@ -80,6 +82,19 @@ static std::string describeMemory(const Memory &memory) {
   return html.empty() ? "<p class=\"none\">No memory was recorded.</p>\n" : html;
 }
 
+/// Draws what device memory holds over a step, for the first positions.
+static std::string drawStepMemory(const std::vector<MemoryPicture> &positions) {
+  constexpr size_t kMostPositions = 8;
+  std::string html;
+  size_t shown = std::min(positions.size(), kMostPositions);
+  for (size_t i = 0; i < shown; ++i)
+    html += "<p>Planned over a step" + (positions.size() > 1 ? ", position " + std::to_string(i) : "") + ":</p>\n" +
+            drawMemory(positions[i]);
+  if (shown < positions.size())
+    html += llvm::formatv("<p class=\"none\">{0} more positions are not drawn.</p>\n", positions.size() - shown);
+  return html;
+}
+
 static std::string describeCollectives(const Run &run) {
   Facts facts;
   for (auto [name, bytes] : run.collectives) {
@@ -90,34 +105,6 @@ static std::string describeCollectives(const Run &run) {
   if (facts.empty())
     return run.collectives.empty() ? "<p class=\"none\">Not recorded.</p>\n" : "<p class=\"none\">None.</p>\n";
   return "<p>Bytes that a rank sends in a step, as a ring would send them.</p>\n" + writeTable(facts);
-}
-
-/// The kernels that take the most time; the rest is one row.
-static std::string describeKernels(const Run &run) {
-  constexpr size_t kMostRows = 20;
-  if (run.kernels.empty())
-    return "<p class=\"none\">Not recorded: train with --profile.</p>\n";
-  std::string html = "<div class=\"scroll\" tabindex=\"0\"><table>\n<tr><th>kernel</th><th>sizes</th><th>calls per step"
-                     "</th><th>ms per step</th><th>share</th></tr>\n";
-  double steps = std::max(1.0, run.kernelSteps), whole = std::max(run.kernelSeconds, 1e-12);
-  Kernel rest = {"all others", "", 0, 0};
-  auto addRow = [&](const Kernel &kernel) {
-    html += llvm::formatv("<tr><td>{0}</td><td>{1}</td><td class=\"number\">{2:f1}</td><td class=\"number\">{3:f3}</td>"
-                          "<td class=\"number\">{4:f1} %</td></tr>\n",
-                          escapeMarkup(kernel.name), escapeMarkup(kernel.sizes), kernel.calls / steps,
-                          1e3 * kernel.seconds / steps, 100 * kernel.seconds / whole);
-  };
-  for (size_t i = 0; i < run.kernels.size(); ++i) {
-    if (i < kMostRows) {
-      addRow(run.kernels[i]);
-      continue;
-    }
-    rest.calls += run.kernels[i].calls;
-    rest.seconds += run.kernels[i].seconds;
-  }
-  if (run.kernels.size() > kMostRows)
-    addRow(rest);
-  return html + "</table></div>\n";
 }
 
 static std::string describeLastStep(const Timeline &timeline) {
@@ -143,9 +130,9 @@ std::string report::writePage(const Run &run) {
   html += "<h2>Gradient norm</h2>\n" + drawChart("Gradient norm", {seriesOf(run, "before clipping", &Step::gradNorm)});
   html +=
       "<h2>Learning rate</h2>\n" + drawChart("Learning rate", {seriesOf(run, "learning rate", &Step::learningRate)});
-  html += "<h2>Memory</h2>\n" + describeMemory(run.memory);
+  html += "<h2>Memory</h2>\n" + describeMemory(run.memory) + drawStepMemory(run.stepMemory);
   html += "<h2>Collectives</h2>\n" + describeCollectives(run);
-  html += "<h2>Time by kernel</h2>\n" + describeKernels(run);
+  html += "<h2>Time by kernel</h2>\n" + writeKernels(run) + drawRoofline(run);
   html += "<h2>Last step</h2>\n" + describeLastStep(run.lastStep);
   html += "<h2>Settings</h2>\n" + writeTable(run.settings);
   html += "<h2>Environment</h2>\n" + writeTable(run.machine);

@@ -18,9 +18,9 @@ using namespace windlass::report;
 
 namespace {
 
-constexpr double kGap = 6, kMemoryHeight = 300, kMemoryLeft = 76, kTop = 14, kBottom = 34;
-/// The most moments and devices that are drawn: more cannot be told apart.
-constexpr size_t kMostMoments = 900, kMostDevices = 256, kMostStages = 64;
+constexpr double kGap = 6, kTop = 14;
+/// The most devices and stages that are drawn: more cannot be told apart.
+constexpr size_t kMostDevices = 256, kMostStages = 64;
 
 std::string writeShares(const PlanPage &page) {
   std::string html = "<div class=\"scroll\" tabindex=\"0\"><table>\n<tr><th>stream</th>";
@@ -37,87 +37,6 @@ std::string writeShares(const PlanPage &page) {
     html += llvm::formatv("<td class=\"number\">{0:f1} %</td></tr>\n", std::max(0.0, 100 * idle));
   }
   return page.shares.empty() ? "" : html + "</table></div>\n";
-}
-
-/// Chooses at most kMostMoments moments: of neighbours the one at which the layers are highest.
-std::vector<size_t> chooseMoments(const std::vector<Layer> &layers, size_t count) {
-  auto heightAt = [&](size_t i) {
-    double sum = 0;
-    for (const Layer &layer : layers)
-      sum += orZero(layer.values[i]);
-    return sum;
-  };
-  size_t group = (count + kMostMoments - 1) / kMostMoments;
-  std::vector<size_t> chosen;
-  for (size_t i = 0; i < count; i += group) {
-    size_t best = i;
-    for (size_t j = i + 1; j < std::min(count, i + group); ++j)
-      if (heightAt(j) > heightAt(best))
-        best = j;
-    chosen.push_back(best);
-  }
-  return chosen;
-}
-
-std::string drawMemory(const PlanPage &page) {
-  size_t count = SIZE_MAX;
-  for (const Layer &layer : page.memory)
-    count = std::min(count, layer.values.size());
-  if (page.memory.empty() || count == 0)
-    return "<p class=\"none\">The device holds nothing.</p>\n";
-  std::vector<size_t> moments = chooseMoments(page.memory, count);
-  std::vector<double> below(moments.size());
-  std::vector<std::vector<double>> tops;
-  double most = 0;
-  for (const Layer &layer : page.memory) {
-    for (auto [i, moment] : llvm::enumerate(moments)) {
-      below[i] += std::max(0.0, orZero(layer.values[moment]));
-      most = std::max(most, below[i]);
-    }
-    tops.push_back(below);
-  }
-  if (most <= 0)
-    return "<p class=\"none\">The device holds nothing.</p>\n";
-  double span = kWidth - kMemoryLeft - kRight, room = kMemoryHeight - kTop - kBottom, bottom = kMemoryHeight - kBottom;
-  auto atX = [&](size_t moment) {
-    return kMemoryLeft + span * static_cast<double>(moment) / static_cast<double>(count);
-  };
-  auto atY = [&](double bytes) { return bottom - room * bytes / most; };
-  std::string svg = openSvg(kWidth, kMemoryHeight, "Device memory over the commands of a step");
-  for (size_t layer = tops.size(); layer-- > 0;) {
-    // An area from the axis to the layer's top; the layers below are drawn over it.
-    std::string points = coordinate(atX(0)) + "," + coordinate(bottom);
-    for (size_t i = 0; i < moments.size(); ++i) {
-      size_t end = i + 1 < moments.size() ? moments[i + 1] : count;
-      std::string y = coordinate(atY(tops[layer][i]));
-      points += " " + coordinate(atX(i == 0 ? 0 : moments[i])) + "," + y + " " + coordinate(atX(end)) + "," + y;
-    }
-    svg += llvm::formatv("<polygon class=\"part s{0}\" points=\"{1} {2},{3}\"/>\n", layer % kColours, points,
-                         coordinate(atX(count)), coordinate(bottom));
-  }
-  double step = std::exp2(std::floor(std::log2(most / 4)));
-  for (double bytes = 0; bytes <= most; bytes += step)
-    svg += gridLine(kMemoryLeft, atY(bytes), kWidth - kRight, atY(bytes)) +
-           text(kMemoryLeft - 6, atY(bytes) + 4, "end", formatBytes(static_cast<int64_t>(bytes)));
-  double free = 0;
-  for (const auto &[name, first] : page.functions) {
-    double x = atX(std::min(first, count));
-    svg += gridLine(x, kTop, x, bottom);
-    if (x < free)
-      continue;
-    svg += text(x + 3, bottom + 16, "start", name);
-    free = x + 8 * static_cast<double>(name.size());
-  }
-  svg += "</svg><figcaption>";
-  for (auto [index, layer] : llvm::enumerate(page.memory)) {
-    double largest = 0;
-    for (double value : layer.values)
-      largest = std::max(largest, orZero(value));
-    svg += writeKey(index, layer.name + " " + formatBytes(static_cast<int64_t>(largest)));
-  }
-  svg += "</figcaption></figure>\n";
-  return svg + "<p>At most " + formatBytes(static_cast<int64_t>(most)) + " of " + formatBytes(page.memoryLimit) +
-         ", command after command; each name has the most that its part takes.</p>\n";
 }
 
 /// Draws the devices of each stage as a grid, rows and columns by mesh axes.
@@ -192,6 +111,6 @@ std::string report::writePlanPage(const PlanPage &page) {
   return openPage(page.title + " – Windlass plan", /*isWide=*/true) + "<h1>" + escapeMarkup(page.title) +
          "</h1>\n<p>A plan for training it.</p>\n" + writeTable(page.facts) + "<h2>Devices</h2>\n" + drawMesh(page) +
          "<h2>How operators are split</h2>\n" + writeRows(page) + "<h2>Predicted step</h2>\n" +
-         drawTimeline(page.timeline) + writeShares(page) + "<h2>Memory of a device</h2>\n" + drawMemory(page) +
+         drawTimeline(page.timeline) + writeShares(page) + "<h2>Memory of a device</h2>\n" + drawMemory(page.memory) +
          closePage();
 }

@@ -29,6 +29,12 @@ static double numberOf(const rt::json &row, llvm::StringRef key) {
   return value && value->kind == rt::json::type::number ? value->number : NAN;
 }
 
+/// Returns a quantity, or 0 where it is missing or none.
+static double quantityOf(const rt::json &row, llvm::StringRef key) {
+  double value = numberOf(row, key);
+  return std::isfinite(value) && value > 0 ? value : 0;
+}
+
 /// Returns a value as people read it; objects and lists are not shown.
 static std::string textOf(const rt::json &value) {
   switch (value.kind) {
@@ -112,6 +118,8 @@ static llvm::Error readKernels(const std::string &path, Run &run) {
     return makeError(printable(path) + " is " + parsed.message());
   run.kernelSteps = numberOf(root, "steps");
   run.kernelSeconds = numberOf(root, "step_seconds");
+  run.flopsRate = quantityOf(root, "flops_per_second");
+  run.bytesRate = quantityOf(root, "bytes_per_second");
   const rt::json *rows = root.find("kernels");
   if (!rows || !rows->is_array())
     return llvm::Error::success();
@@ -124,7 +132,8 @@ static llvm::Error readKernels(const std::string &path, Run &run) {
     if (sizes && sizes->is_array())
       for (const rt::json &size : sizes->items)
         shape += (shape.empty() ? "" : " × ") + textOf(size);
-    run.kernels.push_back({name->string, shape, calls, seconds});
+    run.kernels.push_back({name->string, shape, calls, seconds, calls * quantityOf(row, "flops_per_call"),
+                           calls * quantityOf(row, "bytes_per_call"), quantityOf(row, "roof_seconds")});
   }
   llvm::sort(run.kernels, [](const Kernel &a, const Kernel &b) {
     return std::tie(b.seconds, a.name, a.sizes) < std::tie(a.seconds, b.name, b.sizes);

@@ -44,9 +44,9 @@ TEST(PlanPage, EqualNeighboursAreOneStretchOfAStream) {
 
 TEST(PlanPage, LayersOfMemoryLieOnEachOther) {
   PlanPage page = makePage();
-  page.memory = {{"weights", {1024, 1024, 1024}}, {"activations", {0, 3072, 1024}}};
-  page.functions = {{"forward", 0}, {"backward", 2}};
-  page.memoryLimit = 8192;
+  page.memory.layers = {{"weights", {1024, 1024, 1024}}, {"activations", {0, 3072, 1024}}};
+  page.memory.functions = {{"forward", 0}, {"backward", 2}};
+  page.memory.limit = 8192;
   std::string html = writePlanPage(page);
   // The height of 252 units stands for 4096 bytes; the weights take a quarter of it, up to 203.
   EXPECT_THAT(html, HasSubstr("<polygon class=\"part s0\" points=\"76.0,266.0 76.0,203.0 392.0,203.0 392.0,203.0 "
@@ -62,7 +62,7 @@ TEST(PlanPage, LongCoursesKeepTheirHighestMoment) {
   PlanPage page;
   Layer layer{"values", std::vector<double>(100000, 1)};
   layer.values[77777] = 4096;
-  page.memory = {layer};
+  page.memory.layers = {layer};
   std::string html = writePlanPage(page);
   EXPECT_LT(html.size(), 50000u);
   EXPECT_THAT(html, HasSubstr("At most 4.0 KiB"));
@@ -78,8 +78,8 @@ TEST(PlanPage, TextIsEscapedAndNothingIsLoaded) {
   page.rows = {{evil, 1, {{evil, {evil}}}, evil}};
   page.timeline.occupations[0] = page.timeline.lanes[0].name = page.timeline.note = page.windows[0] =
       page.shares[0].first = evil;
-  page.memory = {{evil, {1}}};
-  page.functions = {{evil, 0}};
+  page.memory.layers = {{evil, {1}}};
+  page.memory.functions = {{evil, 0}};
   std::string html = writePlanPage(page);
   EXPECT_EQ(count(html, "<script"), 0u);
   EXPECT_GE(count(html, "&lt;script&gt;"), 14u);
@@ -91,7 +91,7 @@ TEST(PlanPage, TextIsEscapedAndNothingIsLoaded) {
 TEST(PlanPage, AbsurdNumbersAreDrawnAsNothing) {
   PlanPage page = makePage();
   page.timeline.lanes[0].parts[0] = {NAN, INFINITY};
-  page.memory = {{"values", {NAN, INFINITY, -5}}};
+  page.memory.layers = {{"values", {NAN, INFINITY, -5}}};
   page.stages = {{"all", {{"data", int64_t(1) << 40}, {"model", int64_t(1) << 20}}}};
   std::string html = writePlanPage(page);
   EXPECT_THAT(html, Not(HasSubstr("\"nan")));

@@ -152,6 +152,91 @@ TEST_F(RunFolder, KernelsComeByTime) {
               HasSubstr("<td>all others</td><td></td><td class=\"number\">22.0</td><td class=\"number\">55.000</td>"
                         "<td class=\"number\">11.0 %</td>"));
   EXPECT_THAT(page, Not(HasSubstr(">k9<")));
+  // Rates and a roof that nobody recorded are neither shown nor drawn.
+  EXPECT_THAT(page, HasSubstr("<td class=\"number\"></td></tr>"));
+  EXPECT_THAT(page, Not(HasSubstr("roofline")));
+}
+
+TEST_F(RunFolder, KernelsStandUnderTheRoof) {
+  write("metrics.jsonl", "");
+  std::string rows;
+  for (int i = 0; i < 30; ++i)
+    rows += ", {\"name\": \"k" + std::to_string(i) +
+            "\", \"calls\": 1, \"seconds\": 0.01, \"flops_per_call\": 1e7, \"bytes_per_call\": 1e7}";
+  // 50 of 100 GFLOP/s at 100 operations per byte; a kernel that only moves bytes, and absurd ones.
+  write("kernels.json",
+        "{\"steps\": 1, \"step_seconds\": 1, \"flops_per_second\": 1e11, \"bytes_per_second\": 1e10, \"kernels\": ["
+        "{\"name\": \"matmul\", \"calls\": 10, \"seconds\": 0.2, \"flops_per_call\": 1e9, \"bytes_per_call\": 1e7, "
+        "\"roof_seconds\": 0.1}, "
+        "{\"name\": \"copy\", \"calls\": 10, \"seconds\": 0.1, \"flops_per_call\": 0, \"bytes_per_call\": 5e7}, "
+        "{\"name\": \"<b>\", \"calls\": 1, \"seconds\": 1e-9, \"flops_per_call\": 1e300, \"bytes_per_call\": 1}, "
+        "{\"name\": \"<u>\", \"calls\": 1, \"seconds\": -1, \"flops_per_call\": -1, \"bytes_per_call\": \"x\"}" +
+            rows + "]}");
+  std::string page = writePage(read());
+  EXPECT_THAT(page, HasSubstr("<td class=\"number\">50.0</td><td class=\"number\">0.5</td>"
+                              "<td class=\"number\">50.0 %</td></tr>"));
+  EXPECT_THAT(page,
+              HasSubstr("<td class=\"number\"></td><td class=\"number\">5.0</td><td class=\"number\"></td></tr>"));
+  // From 1 to 100 operations per byte, from 1 to 100 GFLOP/s.
+  EXPECT_THAT(page, HasSubstr("<polyline class=\"roof\" points=\"64.0,149.0 386.0,12.0 708.0,12.0\"/>"));
+  EXPECT_THAT(page, HasSubstr("<circle class=\"dot s0\" cx=\"708.0\" cy=\"53.2\" r=\"10.7\"/>"));
+  EXPECT_THAT(page, HasSubstr("10 GB/s of memory, then 100 GFLOP/s"));
+  EXPECT_EQ(count(page, "<circle class=\"dot s"), 31u);
+  EXPECT_THAT(page, HasSubstr(">others</span>"));
+  for (const char *tag : {"<b>", "<u>", "\"nan", "\"inf"})
+    EXPECT_THAT(page, Not(HasSubstr(tag)));
+}
+
+TEST_F(RunFolder, MemoryOverAStepIsDrawnByPosition) {
+  write("metrics.jsonl", "");
+  llvm::Expected<std::vector<MemoryPicture>> memory = readStepMemory(path.str().str());
+  ASSERT_TRUE(bool(memory));
+  EXPECT_TRUE(memory->empty());
+  const std::string position = R"({"commands": 4, "functions": [["forward", 0], ["<b>", 2]], "layers": [
+    {"content": "weights", "bytes": [[0, 1024]]}, {"content": "<i>", "bytes": [[1, 2048], [3, 1024]]}]})";
+  write("memory.json", R"({"version": 1, "positions": [)" + position + "]}");
+  memory = readStepMemory(path.str().str());
+  ASSERT_TRUE(bool(memory)) << llvm::toString(memory.takeError());
+  ASSERT_EQ(memory->size(), 1u);
+  EXPECT_THAT((*memory)[0].layers[0].values, testing::ElementsAre(1024, 1024, 1024, 1024));
+  EXPECT_THAT((*memory)[0].layers[1].values, testing::ElementsAre(0, 2048, 2048, 1024));
+  report::Run run = read();
+  run.stepMemory = *memory;
+  std::string page = writePage(run);
+  EXPECT_THAT(page, HasSubstr("Planned over a step:"));
+  EXPECT_THAT(page, HasSubstr("At most 3.0 KiB, command"));
+  EXPECT_THAT(page, HasSubstr("&lt;i&gt; 2.0 KiB"));
+  EXPECT_THAT(page, Not(HasSubstr("<b>")));
+  run.stepMemory.assign(10, memory->front());
+  page = writePage(run);
+  EXPECT_EQ(count(page, "Device memory over"), 8u);
+  EXPECT_THAT(page, HasSubstr("Planned over a step, position 7:"));
+  EXPECT_THAT(page, HasSubstr("2 more positions"));
+}
+
+TEST_F(RunFolder, MemoryThatNoProgramWroteIsRefused) {
+  auto layer = [](const std::string &bytes) { return R"({"content": "c", "bytes": )" + bytes + "}"; };
+  auto position = [](const std::string &commands, const std::string &functions, const std::string &layers) {
+    return R"({"positions": [{"commands": )" + commands + R"(, "functions": )" + functions + R"(, "layers": )" +
+           layers + "}]}";
+  };
+  std::string nine = layer("[]");
+  for (int i = 0; i < 8; ++i)
+    nine += "," + layer("[]");
+  for (const std::string &text :
+       {std::string("{}"), std::string(R"({"positions": 1})"), std::string(R"({"positions": [1]})"),
+        position("-1", "[]", "[]"), position("1048577", "[]", "[]"), position("1", "[[\"f\", 2]]", "[]"),
+        position("1", "[[\"f\"]]", "[]"), position("1", "[[0, 0]]", "[]"), position("1", "[]", "1"),
+        position("1", "[]", "[" + nine + "]"), position("4", "[]", "[" + layer("[[2, 1], [1, 1]]") + "]"),
+        position("4", "[]", "[" + layer("[[0, -1]]") + "]"), position("4", "[]", "[" + layer("[[0, 1e300]]") + "]"),
+        position("4", "[]", "[" + layer("[[5, 1]]") + "]"), position("4", "[]", "[" + layer("[5]") + "]")}) {
+    write("memory.json", text);
+    llvm::Expected<std::vector<MemoryPicture>> memory = readStepMemory(path.str().str());
+    EXPECT_FALSE(bool(memory)) << text;
+    EXPECT_THAT(llvm::toString(memory.takeError()), HasSubstr("is not as programs write it"));
+  }
+  write("memory.json", "{");
+  EXPECT_THAT(llvm::toString(readStepMemory(path.str().str()).takeError()), HasSubstr("memory.json' is "));
 }
 
 TEST_F(RunFolder, WhatIsNoRunIsNamed) {

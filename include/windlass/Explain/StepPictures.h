@@ -1,4 +1,4 @@
-// What pictures of a step show: which stream runs what when, and what device memory holds meanwhile.
+// What a picture of a step shows: which stream runs what when.
 #ifndef WINDLASS_EXPLAIN_STEPPICTURES_H
 #define WINDLASS_EXPLAIN_STEPPICTURES_H
 
@@ -55,24 +55,6 @@ private:
 
   Stream makeStream(const SimulatedCommand &command) const;
 };
-
-/// What a rank's device arena holds while the functions of a step run one after another: forward, backward, reduction
-/// and update, of each chunk in turn.
-struct MemoryCourse {
-  /// The bytes of what stays for the whole step, by content.
-  std::vector<std::pair<std::string, int64_t>> permanent;
-  /// One moment for each command.
-  struct Moment {
-    /// The bytes of values that the forward pass leaves for the backward pass, and of all others.
-    int64_t stash = 0, others = 0;
-  };
-  std::vector<Moment> moments;
-  /// The functions with the numbers of their first moments.
-  std::vector<std::pair<std::string, size_t>> functions;
-};
-
-/// Follows the arena of a program at L5.
-MemoryCourse followMemory(sched::ProgramOp program);
 
 } // namespace windlass
 

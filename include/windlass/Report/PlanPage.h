@@ -2,6 +2,7 @@
 #ifndef WINDLASS_REPORT_PLANPAGE_H
 #define WINDLASS_REPORT_PLANPAGE_H
 
+#include "windlass/Report/MemoryPicture.h"
 #include "windlass/Report/Run.h"
 #include "windlass/Report/Timeline.h"
 
@@ -12,12 +13,6 @@
 #include <vector>
 
 namespace windlass::report {
-
-/// Layers of values over the same moments, drawn one on top of the other.
-struct Layer {
-  std::string name;
-  std::vector<double> values;
-};
 
 /// Devices that run the same part of the model.
 struct Stage {
@@ -48,11 +43,7 @@ struct PlanPage {
   /// For each stream, the shares of the whole step that its commands take in each window, such as "forward".
   std::vector<std::string> windows;
   std::vector<std::pair<std::string, std::vector<double>>> shares;
-  /// The device memory of a rank over the commands of a step, in bytes.
-  std::vector<Layer> memory;
-  /// Where the functions of a step begin among its commands.
-  std::vector<std::pair<std::string, std::size_t>> functions;
-  int64_t memoryLimit = 0;
+  MemoryPicture memory;
 };
 
 /// Returns the page's HTML. Text is escaped; numbers that are not finite are drawn as 0.

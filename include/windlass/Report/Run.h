@@ -2,6 +2,7 @@
 #ifndef WINDLASS_REPORT_RUN_H
 #define WINDLASS_REPORT_RUN_H
 
+#include "windlass/Report/MemoryPicture.h"
 #include "windlass/Report/Timeline.h"
 
 #include "llvm/Support/Error.h"
@@ -42,6 +43,8 @@ struct Memory {
 struct Kernel {
   std::string name, sizes;
   double calls, seconds;
+  /// What all calls compute and move, and the least seconds that the machine could take for it; 0 where unknown.
+  double flops = 0, bytes = 0, roofSeconds = 0;
 };
 
 struct Run {
@@ -59,20 +62,28 @@ struct Run {
   /// The kernels of rank 0 in a run with --profile, and the steps and seconds over which they were measured.
   std::vector<Kernel> kernels;
   double kernelSteps = 0, kernelSeconds = 0;
+  /// The most operations that the machine computes and bytes of memory that it moves in a second; 0 where unknown.
+  double flopsRate = 0, bytesRate = 0;
   /// The last step of a run with --profile, as it was measured, beside the predicted one where that is known.
   Timeline lastStep;
+  /// What device memory holds over a step as it was planned, by position; empty where that is not known.
+  std::vector<MemoryPicture> stepMemory;
   /// The names of the run's checkpoints, newest first.
   std::vector<std::string> checkpoints;
 };
 
-/// Reads the folder of a run, without its last step. Fails where it holds neither metrics.jsonl nor run.json, or where
-/// one of them is too large to be one.
+/// Reads the folder of a run, without its last step and the memory over a step. Fails where it holds neither
+/// metrics.jsonl nor run.json, or where one of them is too large to be one.
 llvm::Expected<Run> readRun(const std::string &folder);
 
 /// Reads the last step of a run with --profile: the traces of its first ranks and, where a file is named, a predicted
 /// one. The kernels that take the most time are the occupations. The timeline has no lanes where there are no traces,
 /// or where one cannot be read; the note says what is wrong with it.
 Timeline readLastStep(const std::string &folder, const std::string &predicted = "");
+
+/// Reads what device memory holds over a step, by position; empty where the run has no memory.json. Fails where that
+/// file is not as programs write it.
+llvm::Expected<std::vector<MemoryPicture>> readStepMemory(const std::string &folder);
 
 } // namespace windlass::report
 

@@ -6,6 +6,7 @@
 
 #include "windlass/Support/OutputFile.h"
 #include "windlass/Target/Cpp/EmbeddedRuntime.h"
+#include "windlass/Target/Cpp/MemoryFile.h"
 #include "windlass/Target/Cpp/OperatorNames.h"
 #include "windlass/Target/Cpp/ProgramTables.h"
 #include "windlass/Target/Cpp/StepSignature.h"
@@ -139,7 +140,7 @@ layers; `src/fused.h` has the fused element-wise functions, `src/tables.cpp` the
 and inputs; `runtime/` is the library that they call. A program of several positions has the first four for each of them, in
 `src/position_0` and so on. Names of the model are in comments, as far as they are letters,
 digits, `_` and `.`, and in `src/tables.cpp`. `operators.json` has names of operators as they are, by which `--profile`
-labels its timeline.
+labels its timeline; `memory.json` has what the device's memory holds over a step, for the page of a run.
 )";
 
 /// The script sets what Open MPI 4.1 needs to run several ranks on few cores, without a network, to let them save when
@@ -222,6 +223,7 @@ FailureOr<ProjectFiles> cpp::makeProject(ModuleOp module, const ProjectOptions &
   files["README.md"] = kReadme;
   files["plan.json"] = options.planJson;
   files["operators.json"] = writeOperatorNames(module);
+  files["memory.json"] = writeMemoryCourses(module);
   files["run.sh"] = runScript(options.ranks, "train");
   files["run.slurm"] = slurmScript(options.ranks);
   addRuntime(files);

@@ -4,6 +4,7 @@
 #include "windlass/rt/file.h"
 #include "windlass/rt/json.h"
 
+#include "program_files.h"
 #include "rank_state.h"
 #include "schedule.h"
 
@@ -215,6 +216,14 @@ status write_record(const job &j, const options &o, const run_record &record) {
     out.raw("processes", rows + "]");
   }
   return replace_file(join_path(o.run, "run.json"), out.finish() + "\n");
+}
+
+status keep_memory_file(const std::string &run) {
+  constexpr std::int64_t most_bytes = 32 << 20;
+  std::string path, text;
+  if (!find_program_file("memory.json", path).is_ok() || !read_text(path, most_bytes, text).is_ok())
+    return ok_status();
+  return replace_file(join_path(run, "memory.json"), text);
 }
 
 } // namespace windlass::rt

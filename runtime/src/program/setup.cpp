@@ -149,6 +149,8 @@ status trainer::open_outputs() {
     summary_.reserve_bytes = record_.beside_arenas.total();
     if (made.is_ok())
       made = write_record(j_, o_, record_);
+    if (made.is_ok())
+      made = keep_memory_file(o_.run);
   }
   WINDLASS_TRY(together(std::move(made).as(diagnostic::output)));
   WINDLASS_TRY(together(check_is_shared(ranks_, world_, o_.run).as(diagnostic::output)));

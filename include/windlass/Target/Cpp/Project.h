@@ -32,7 +32,8 @@ struct ProjectOptions {
 };
 
 /// Makes all text files of the project for a module of level L6 (`convertSchedToEmitC` has run): step program, tables,
-/// fused functions, main, runtime, CMakeLists.txt, README.md, plan.json, operators.json, run.sh, Slurm script.
+/// fused functions, main, runtime, CMakeLists.txt, README.md, plan.json, operators.json, memory.json, run.sh,
+/// Slurm script.
 llvm::FailureOr<ProjectFiles> makeProject(mlir::ModuleOp module, const ProjectOptions &options);
 
 /// Adds the runtime, in runtime/, which all projects have.
