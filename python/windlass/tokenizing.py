@@ -15,21 +15,45 @@ import numpy
 _MOST_DOCUMENTS, _MOST_CHARACTERS = 256, 1 << 24
 
 
+def _read_lines(path: pathlib.Path, key: str) -> Iterator[str]:
+    with path.open(encoding='utf-8') as lines:
+        for number, line in enumerate(lines, 1):
+            try:
+                text = json.loads(line)[key]
+            except (ValueError, TypeError, KeyError):
+                text = None
+            if not isinstance(text, str):
+                raise ValueError(f'{path}, line {number}: expected a JSON object with a text under {key!r}')
+            yield text
+
+
+def _read_column(path: pathlib.Path, key: str) -> Iterator[str]:
+    import pyarrow
+    import pyarrow.parquet
+    try:
+        with pyarrow.parquet.ParquetFile(path) as table:
+            if key not in table.schema_arrow.names:
+                raise ValueError(f'{path} has no column {key!r}, but {", ".join(map(repr, table.schema_arrow.names))}')
+            row = 0
+            for batch in table.iter_batches(batch_size=_MOST_DOCUMENTS, columns=[key]):
+                for text in batch.column(0).to_pylist():
+                    if not isinstance(text, str):
+                        raise ValueError(f'{path}, row {row}: column {key!r} has no text there')
+                    yield text
+                    row += 1
+    except pyarrow.ArrowException as error:
+        raise ValueError(f'{path} cannot be read: {error}') from error
+
+
 def _read_texts(files: str | pathlib.Path | Iterable[str | pathlib.Path], key: str) -> Iterator[str]:
-    """Yields the text of each file, or of each line of a `.jsonl` file."""
+    """Yields the text of each file, of each line of a `.jsonl` file, or of each row of a `.parquet` file."""
     for path in map(pathlib.Path, [files] if isinstance(files, (str, pathlib.Path)) else files):
-        if path.suffix != '.jsonl':
+        if path.suffix == '.jsonl':
+            yield from _read_lines(path, key)
+        elif path.suffix == '.parquet':
+            yield from _read_column(path, key)
+        else:
             yield path.read_text(encoding='utf-8')
-            continue
-        with path.open(encoding='utf-8') as lines:
-            for number, line in enumerate(lines, 1):
-                try:
-                    text = json.loads(line)[key]
-                except (ValueError, TypeError, KeyError):
-                    text = None
-                if not isinstance(text, str):
-                    raise ValueError(f'{path}, line {number}: expected a JSON object with a text under {key!r}')
-                yield text
 
 
 def _in_batches(texts: Iterable[str]) -> Iterator[list[str]]:
@@ -56,8 +80,9 @@ def tokenize(files: str | pathlib.Path | Iterable[str | pathlib.Path] | None, to
              texts: Iterable[str] | None = None, end: str | None = None, key: str = 'text') -> int:
     """Writes the tokens of documents, one after the other, to `output`, an `.npy` file for `train`; returns their number.
 
-    Each of `files` is a document, but each line of a `.jsonl` file, a JSON object with the text under `key`, is one of its own. `texts`
-    are the documents themselves, as from a data set; `files` is None then. `tokenizer` is a `tokenizer.json`, or an object of the
+    Each of `files` is a document, but each line of a `.jsonl` file, a JSON object with the text under `key`, is one of its own, and so is
+    each row of a `.parquet` file, which has the texts in the column `key` (this needs the package pyarrow). `texts` are the documents
+    themselves, as from a data set; `files` is None then. `tokenizer` is a `tokenizer.json`, or an object of the
     package tokenizers or of transformers. `end`, such as '<|endoftext|>', is the token that follows each document. Special tokens are
     not added. Tokens take 2 bytes where the vocabulary allows it, else 4. A document is read as a whole, but not all of them.
     """
