@@ -49,6 +49,19 @@ class OneLayerTest(InterpreterCase):
         model = self.small_gpt(tokens=8, width=16, vocabulary=32)
         self.check(self.setup_of(model, micro_batches=1, ranks=(2, 4), clip=False))
 
+    def test_moving_average(self):
+        model = self.small_gpt(tokens=8, width=16, vocabulary=32)
+        for strategy in ('zero3', 'megatron'):
+            self.check(self.setup_of(model, micro_batches=2, ranks=(2,), steps=3, strategy=strategy, ema=True))
+
+    def test_optimizers(self):
+        """Those whose steps are several operators."""
+        model = self.small_gpt(tokens=8, width=16, vocabulary=32)
+        for optimizer in ('lamb', 'muon'):
+            for strategy in ('zero1', 'zero3', 'megatron'):
+                with self.subTest(optimizer=optimizer, strategy=strategy):
+                    self.check(self.setup_of(model, micro_batches=2, ranks=(2,), strategy=strategy, optimizer=optimizer))
+
     def test_gpt_variants(self):
         for change in (dict(tied=False, shifted=False), dict(fused_qkv=True, activation='erf'), dict(linear='matmul', mask='trilu')):
             with self.subTest(**change):

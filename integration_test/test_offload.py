@@ -64,6 +64,10 @@ class LevelsTest(OffloadCase):
     def test_sgd_without_clipping(self):
         self.check(self.setup_of_model(self.model('gpt'), ranks=(2,), clip=False, optimizer='sgd'))
 
+    def test_moving_average(self):
+        """It is kept and moved where the weight is updated."""
+        self.check(self.setup_of_model(self.model('gpt'), ranks=(2,), strategy='zero1', ema=True))
+
     def test_stages(self):
         """Each position keeps its own state; the first and the last one have copies of the tied weight."""
         self.check(self.setup_of_model(self.model('gpt', layers=3), positions=2, strategy='zero1', ranks=(2,)))

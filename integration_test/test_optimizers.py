@@ -7,7 +7,7 @@ import numpy
 import common
 from windlass_models import safetensors_file
 
-STEPS, LR, DECAY, CLIP = 3, 0.01, 0.1, 0.5
+STEPS, LR, DECAY, CLIP, EMA = 3, 0.01, 0.1, 0.5, 0.75
 LAYOUTS = {'one rank': ('-n', 1), 'sharded': ('-n', 2, '--strategy', 'zero3'), 'on the host': ('-n', 1, '--cluster', 'cpu:1', '--offload', 'optimizer')}
 
 
@@ -28,6 +28,31 @@ def lion(w, g, state, lr, decay, betas=(0.9, 0.99)):
     return w * (1 - lr * decay) - lr * numpy.sign(direction), {'exp_avg': betas[1] * m + (1 - betas[1]) * g}, is_sure | (direction == 0)
 
 
+def lamb(w, g, state, t, lr, decay, decays, betas=(0.9, 0.999), eps=1e-6):
+    m = betas[0] * state['exp_avg'] + (1 - betas[0]) * g
+    v = betas[1] * state['exp_avg_sq'] + (1 - betas[1]) * g * g
+    root = numpy.sqrt(v / (1 - betas[1] ** t))
+    direction = m / (1 - betas[0] ** t) / (root + eps) + decay * w
+    norms = numpy.linalg.norm(w), numpy.linalg.norm(direction)
+    trust = norms[0] / norms[1] if decays and min(norms) > 0 else 1
+    # Where a gradient is rounding only, so is the direction.
+    return w - lr * trust * direction, {'exp_avg': m, 'exp_avg_sq': v}, root > 1e-6
+
+
+def muon(w, g, state, t, lr, decay, momentum):
+    if 'momentum_buffer' not in state:
+        return adam(w, g, state, t, lr, decay, coupled=False)
+    buffer = state['momentum_buffer'] + (1 - momentum) * (g - state['momentum_buffer'])
+    x = g + momentum * (buffer - g)
+    is_tall = x.shape[0] > x.shape[1]
+    x = (x.T if is_tall else x) / max(numpy.linalg.norm(x), 1e-7)
+    for _ in range(5):
+        gram = x @ x.T
+        x = 3.4445 * x + (-4.775 * gram + 2.0315 * gram @ gram) @ x
+    x = 0.2 * max(x.shape) ** 0.5 * (x.T if is_tall else x)
+    return w * (1 - lr * decay) - lr * x, {'momentum_buffer': buffer}, numpy.full(w.shape, True)
+
+
 def sgd(w, g, state, lr, decay, momentum):
     v = momentum * state['momentum_buffer'] + g + decay * w
     return w - lr * v, {'momentum_buffer': v}, numpy.full(w.shape, True)
@@ -37,6 +62,8 @@ RULES = {
     'adamw': ((), lambda w, g, state, t, lr, decay: adam(w, g, state, t, lr, decay, coupled=False)),
     'adam': ((), lambda w, g, state, t, lr, decay: adam(w, g, state, t, lr, decay, coupled=True)),
     'lion': ((), lambda w, g, state, t, lr, decay: lion(w, g, state, lr, decay)),
+    'lamb': ((), lambda w, g, state, t, lr, decay: lamb(w, g, state, t, lr, decay, decay > 0)),
+    'muon': (('--momentum', 0.8), lambda w, g, state, t, lr, decay: muon(w, g, state, t, lr, decay, 0.8)),
     'sgd': (('--momentum', 0.9), lambda w, g, state, t, lr, decay: sgd(w, g, state, lr, decay, 0.9)),
 }
 
@@ -60,12 +87,13 @@ class OptimizersTest(common.Case):
                 values[name] = value.astype('f8')
         return values, state
 
-    def check(self, optimizer, layout, more=(), scales=lambda name: (1, 1)):
-        """Compares each step; `scales` returns what a parameter's learning rate and weight decay are times the run's."""
+    def check(self, optimizer, layout, more=(), scales=lambda name: (1, 1), ema=False):
+        """Compares each step; `scales` returns what a parameter's learning rate and weight decay are times the run's. With `ema` the run
+        keeps a moving average, which begins as the first step's weight."""
         run, gradients = self.folder / f'{optimizer}-{layout}', self.folder / 'gradients.safetensors'
         flags, rule = RULES[optimizer]
         train = ('train', self.model, '--data', self.data, '--bytes', '-o', run, '--optimizer', optimizer, '--lr', LR, '--weight-decay', DECAY,
-                 '--clip-norm', CLIP, '--schedule-steps', STEPS, *flags, *LAYOUTS[layout], *more)
+                 '--clip-norm', CLIP, '--schedule-steps', STEPS, *flags, *LAYOUTS[layout], *(('--ema-decay', EMA) if ema else ()), *more)
         self.succeed(*train, '--steps', 0, '--checkpoint-initial')
         before, state = self.read(run)
         unsure = elements = 0
@@ -79,12 +107,15 @@ class OptimizersTest(common.Case):
                 decay *= DECAY if gradient.ndim >= 2 or decay != 1 else 0
                 wanted, wanted_state, is_sure = rule(before[name], scaled, state[name], t, LR * rate, decay)
                 self.assertLess(abs(after[name] - wanted)[is_sure].max(initial=0), 1e-6 * max(1, abs(wanted).max()), name)
+                if ema:
+                    wanted_state['ema'] = after[name] if t == 1 else EMA * state[name]['ema'] + (1 - EMA) * after[name]
                 self.assertEqual(set(next_state[name]), set(wanted_state))
                 for kind, value in wanted_state.items():
                     self.assertLess(abs(next_state[name][kind] - value).max(), 1e-6 * max(1e-3, abs(value).max()), (name, kind))
                 unsure, elements = unsure + (~is_sure).sum(), elements + is_sure.size
             before, state = after, next_state
         self.assertLess(unsure, 0.05 * elements)
+        return run
 
     def test_formulas(self):
         for optimizer in RULES:
@@ -92,10 +123,29 @@ class OptimizersTest(common.Case):
                 self.check(optimizer, 'one rank')
 
     def test_layouts(self):
-        for optimizer in 'adam', 'lion':
+        for optimizer in 'adam', 'lamb', 'lion', 'muon':
             for layout in 'sharded', 'on the host':
                 with self.subTest(optimizer=optimizer, layout=layout):
                     self.check(optimizer, layout)
+
+    def test_moving_average(self):
+        for optimizer, layout in (('adamw', 'one rank'), ('lion', 'sharded'), ('sgd', 'on the host')):
+            with self.subTest(optimizer=optimizer, layout=layout):
+                run = self.check(optimizer, layout, ema=True)
+        # The averages stand for the weights, and another run begins with them.
+        averages = self.folder / 'averages.safetensors'
+        self.succeed('checkpoint', 'export', run, '--ema', '-o', averages)
+        values, state = self.read(run)
+        exported = safetensors_file.read(averages)
+        self.assertEqual(set(exported), set(values))
+        for name in values:
+            self.assertEqual(exported[name].astype('f8').tolist(), state[name]['ema'].tolist())
+        self.assertEqual(json.loads((run / 'run.json').read_text())['settings']['ema_decay'], EMA)
+        plain = self.folder / 'plain'
+        self.succeed('train', self.model, '--data', self.data, '--bytes', '--optimizer', 'sgd', '--init-from', averages, '--steps', 1, '-o', plain)
+        outcome = common.windlass('checkpoint', 'export', plain, '--ema', '-o', averages)
+        self.assertEqual(outcome.code, 1)
+        self.assertIn('has no moving average', outcome.err)
 
     def test_scaled_parameters(self):
         flags = ('--lr-scale', '*wpe*=0.25', '--lr-scale', '*.attn.*=2', '--decay-scale', '*.bias=0.5', '--decay-scale', '*wpe*=3')

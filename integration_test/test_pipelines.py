@@ -77,6 +77,12 @@ class LevelsTest(PipelineCase):
                 with self.subTest(precision=precision, level=level):
                     judge.compare(reference, judge.run(module, level, 'f64', '--ranks', 2 if level == 'L3' else 4), 'f64')
 
+    def test_optimizers(self):
+        """Each position makes the steps of its parameters, whatever operators they are of."""
+        model = self.model('gpt')
+        for optimizer, ema in (('lamb', True), ('muon', False)):
+            self.check(self.setup_of_model(model, positions=2, strategy='zero1', ranks=(2,), optimizer=optimizer, ema=ema))
+
     def test_no_clipping(self):
         model = self.model('gpt')
         self.check(self.setup_of_model(model, positions=2, ranks=(1,), clip=False, optimizer='sgd'))

@@ -196,6 +196,19 @@ class PlanRunner(PlansCase):
         return texts
 
 
+class OptimizersTest(PlanRunner):
+    """Optimizers whose steps are several operators, and the moving average."""
+
+    def test_random_plans(self):
+        for optimizer, ema in (('adamw', True), ('lamb', True), ('muon', False)):
+            judge = equivalence.Equivalence(self.setup_of_family('gpt', optimizer=optimizer, ema=ema))
+            l2 = judge.lower(judge.graph(), equivalence.TO_L2, 'l2.mlir')
+            reference = judge.run(l2, 'L2', 'f64')
+            for seed in range(PLANS):
+                with self.subTest(optimizer=optimizer, seed=seed):
+                    self.one_plan(judge, reference, seed)
+
+
 class PrecisionTest(PlanRunner):
     """16 bits round, and do nothing else; and every plan rounds the same values but for the order of sums."""
     # The differences of the program in bf16 or f16 from that in f32, as for parity of reduced precision.

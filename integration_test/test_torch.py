@@ -12,6 +12,8 @@ import shutil
 import sys
 
 import numpy
+import pyarrow
+import pyarrow.parquet
 import timm.optim
 import tokenizers
 import torch
@@ -25,6 +27,7 @@ from torch_models import FAMILIES, batch, ids, values
 
 sys.path.insert(0, str(common.ROOT / 'python'))
 import windlass  # noqa: E402
+import windlass.optimizers  # noqa: E402
 
 STEPS = 3
 # The models of which everything is compared, on two ranks; of the others their losses and norms, on one.
@@ -133,9 +136,9 @@ class TorchTest(common.Case):
             windlass.export(FAMILIES['gpt2'][0](), batch(input_ids=ids(96, 2, 16, low=2), labels=ids(96, 2, 16, low=2))(torch.Generator().manual_seed(5)), self.folder / 'fixed.onnx').with_batch(4)
 
     def test_optimizers(self):
-        """Twenty steps of each like PyTorch; Lion is that of timm."""
+        """Twenty steps of each like PyTorch; LAMB and Lion are those of timm."""
         draw = batch(tokens=ids(24, 2, 8), labels=ids(24, 2, 8))
-        for name, flags in (('adam', dict(eps=1e-3, betas='0.8,0.95')), ('lion', dict(lr=3e-4)), ('sgd', dict(momentum=0.9))):
+        for name, flags in (('adam', dict(eps=1e-3, betas='0.8,0.95')), ('lamb', dict(eps=1e-3, lr=1e-2)), ('lion', dict(lr=3e-4)), ('muon', dict(eps=1e-3)), ('sgd', dict(momentum=0.9))):
             with self.subTest(name):
                 module, batches = make_exports.Gpt(tied=True), self.batches(draw, 20)
                 exported = windlass.export(module, batches[0], self.folder / f'{name}.onnx')
@@ -148,17 +151,34 @@ class TorchTest(common.Case):
                 self.assertGreater(len(surely), 10)
                 self.assertLess(max(surely.values()), 1e-4)
 
-    def test_lion_is_that_of_timm(self):
+    def test_muon_is_that_of_torch(self):
+        """But for its products in bf16, of which each keeps 8 bits."""
+        generator = torch.Generator().manual_seed(5)
+        for sizes in ((7, 5), (5, 7)):
+            start, gradient = (torch.randn(*sizes, generator=generator) for _ in range(2))
+            values = [torch.nn.Parameter(start.clone()) for _ in range(2)]
+            settings = {'lr': 0.01, 'momentum': 0.9, 'weight_decay': 0.1}
+            for value, optimizer in zip(values, (windlass.optimizers.Muon(values[:1], settings),
+                                                 torch.optim.Muon(values[1:], **settings, adjust_lr_fn='match_rms_adamw'))):
+                value.grad = gradient.clone()
+                optimizer.step()
+            steps = [value.detach() - start for value in values]
+            self.assertLess((steps[0] - steps[1]).norm(), 0.05 * steps[0].norm())
+
+    def test_lamb_and_lion_are_those_of_timm(self):
         generator = torch.Generator().manual_seed(5)
         start, gradients = (torch.randn(*sizes, generator=generator) for sizes in ((7, 5), (20, 7, 5)))
-        settings = {'lr': 0.01, 'betas': (0.9, 0.99), 'weight_decay': 0.1}
-        ours, theirs = (torch.nn.Parameter(start.clone()) for _ in range(2))
-        optimizers = windlass.comparing._Lion([ours], settings), timm.optim.Lion([theirs], **settings)
-        for gradient in gradients:
-            ours.grad, theirs.grad = gradient.clone(), gradient.clone()
-            for optimizer in optimizers:
-                optimizer.step()
-        self.assertLess((ours - theirs).abs().max(), 1e-6)
+        for ours, theirs, settings, more in (
+                (windlass.optimizers.Lamb, timm.optim.Lamb, {'lr': 0.01, 'betas': (0.9, 0.99), 'eps': 1e-6, 'weight_decay': 0.1}, {'max_grad_norm': None}),
+                (windlass.optimizers.Lion, timm.optim.Lion, {'lr': 0.01, 'betas': (0.9, 0.99), 'weight_decay': 0.1}, {})):
+            values = [torch.nn.Parameter(start.clone()) for _ in range(2)]
+            optimizers = ours(values[:1], settings), theirs(values[1:], **settings, **more)
+            for gradient in gradients:
+                for value in values:
+                    value.grad = gradient.clone()
+                for optimizer in optimizers:
+                    optimizer.step()
+            self.assertLess((values[0] - values[1]).abs().max(), 1e-6)
 
     def test_families(self):
         for name in sorted(set(FAMILIES) - set(CLOSELY)):
@@ -242,7 +262,10 @@ class TorchTest(common.Case):
                          [page.read_text() for page in pages])
         lines = self.folder / 'lines.jsonl'
         lines.write_text(''.join(json.dumps({'body': page.read_text()}) + '\n' for page in pages))
-        for more in (dict(files=lines, key='body'), dict(files=None, texts=(page.read_text() for page in pages))):
+        columns = self.folder / 'columns.parquet'
+        texts = [page.read_text() for page in pages]
+        pyarrow.parquet.write_table(pyarrow.table({'number': range(len(texts)), 'body': texts}), columns, row_group_size=2)
+        for more in (dict(files=lines, key='body'), dict(files=columns, key='body'), dict(files=None, texts=(page.read_text() for page in pages))):
             windlass.tokenize(tokenizer=transformers.PreTrainedTokenizerFast(tokenizer_object=own), output=self.folder / 'again.npy', end='<|end|>', **more)
             self.assertEqual(numpy.load(self.folder / 'again.npy').tolist(), tokens.tolist())
         run = windlass.train(self.small_gpt(vocabulary=600), output, self.folder / 'run', steps=80, lr=1e-2)
@@ -250,6 +273,11 @@ class TorchTest(common.Case):
         own.add_tokens([f'unseen {number}!' for number in range(1 << 16)])
         windlass.tokenize(pages, own, output)
         self.assertEqual((numpy.load(output).dtype, len(numpy.load(output))), (numpy.uint32, count - len(pages)))
+        pyarrow.parquet.write_table(pyarrow.table({'body': ['a', None]}), self.folder / 'holes.parquet')
+        (self.folder / 'broken.parquet').write_text('PAR1')
+        for file, said in (('columns', "has no column 'text', but 'number', 'body'"), ('holes', 'row 1: column'), ('broken', 'broken.parquet cannot be read')):
+            with self.assertRaisesRegex(ValueError, said):
+                windlass.tokenize(self.folder / f'{file}.parquet', own, output, key='text' if file == 'columns' else 'body')
         for wrong, said in ((dict(end='<none>'), 'has no token'), (dict(texts=['a']), 'either files or texts')):
             with self.assertRaisesRegex(ValueError, said):
                 windlass.tokenize(pages, own, output, **wrong)

@@ -13,11 +13,11 @@
 
 using namespace windlass;
 
-static int exportTensors(Console &console, const std::string &folder, const std::string &output, bool withState,
+static int exportTensors(Console &console, const std::string &folder, const std::string &output, rt::exported what,
                          const CommonFlags &common) {
   if (output.empty())
     return console.fail(Code::usage, "checkpoint export needs -o FILE");
-  if (rt::status done = rt::export_checkpoint(folder, output, withState).as(Code::checkpoint); !done.is_ok())
+  if (rt::status done = rt::export_checkpoint(folder, output, what).as(Code::checkpoint); !done.is_ok())
     return console.fail(done);
   if (common.json) {
     llvm::json::OStream json(llvm::outs());
@@ -125,27 +125,36 @@ static int inspect(Console &console, const std::string &dir, const CommonFlags &
 
 int windlass::runCheckpoint(Console &console, const std::vector<std::string> &words) {
   Flags flags(
-      "checkpoint inspect DIR | checkpoint export DIR -o FILE [--state]",
+      "checkpoint inspect DIR | checkpoint export DIR -o FILE [--state | --ema]",
       "inspect verifies a checkpoint's hashes and prints what it holds; export merges one of any layout into one\n"
       "safetensors file of whole tensors by logical name. DIR is a checkpoint's folder, or a run's, whose newest\n"
       "valid one is taken.\n"
       "For example: windlass checkpoint export run -o trained.safetensors");
   CommonFlags common;
   std::string output;
-  bool state = false;
+  bool state = false, ema = false;
   flags.addText("o", "FILE", "of export: the safetensors file", output);
   flags.addSwitch("state", "of export: the optimizer's state too", state);
+  flags.addSwitch("ema", "of export: the moving averages of the weights in their place", ema);
   common.declare(flags);
   std::vector<std::string> positional;
   int code;
   if (!parseWords(console, flags, common, words, positional, 2, 2, code))
     return code;
+  if (state && ema)
+    return console.fail(Code::usage,
+                        "--state and --ema exclude each other: state holds the averages under names of its own");
   if (positional[0] == "export")
-    return exportTensors(console, positional[1], output, state, common);
+    return exportTensors(console, positional[1], output,
+                         state ? rt::exported::all
+                         : ema ? rt::exported::averages
+                               : rt::exported::parameters,
+                         common);
   if (positional[0] != "inspect")
     return console.fail(Code::usage,
                         "unknown action " + printable(positional[0]) + "; checkpoint knows: inspect, export");
-  if (flags.isGiven("o") || state)
-    return console.fail(Code::usage, "-o and --state are for checkpoint export; inspect prints to standard output");
+  if (flags.isGiven("o") || state || ema)
+    return console.fail(Code::usage,
+                        "-o, --state and --ema are for checkpoint export; inspect prints to standard output");
   return inspect(console, positional[1], common);
 }

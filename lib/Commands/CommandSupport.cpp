@@ -149,6 +149,7 @@ void CompileFlags::declareSettings(Flags &flags) {
       "labels that are not ignored (default micro-batches)",
       settings.average);
   flags.addSwitch("clip", "compile global-norm clipping in (--clip-norm of train implies it)", settings.clip);
+  flags.addSwitch("ema", "keep an exponential moving average of the weights (--ema-decay of train)", settings.ema);
   for (auto [name, what, patterns] : {std::tuple("lr-scale", "learning rate", &settings.ratePatterns),
                                       {"decay-scale", "weight decay", &settings.decayPatterns}})
     flags.add(name, "GLOB=X",
@@ -312,6 +313,7 @@ static int takeSettings(Console &console, CompileFlags &flags, const Flags &give
   if (!given.isGiven("average"))
     settings.average = plan.settings.average;
   settings.clip |= plan.settings.clip;
+  settings.ema |= plan.settings.ema;
   if (!given.isGiven("freeze") && !given.isGiven("train"))
     settings.trainable = plan.settings.trainable;
   if (!given.isGiven("no-decay"))

@@ -276,6 +276,7 @@ int windlass::runTrain(Console &console, const std::vector<std::string> &words) 
     return code;
   llvm::StringRef(programFlags.get("threads")).getAsInteger(10, compileFlags.choice.threads);
   compileFlags.settings.clip |= !programFlags.get("clip-norm").empty();
+  compileFlags.settings.ema |= !programFlags.get("ema-decay").empty();
   if (!hostsText.empty() && (code = resolveHosts(console, hostsText, compileFlags, hosts)))
     return code;
 

@@ -278,7 +278,11 @@ static Rule getRule(KernelKind kind) {
   case KernelKind::square_sum:
     return squareSums;
   case KernelKind::adamw:
+  case KernelKind::descend:
+  case KernelKind::ema:
+  case KernelKind::lamb:
   case KernelKind::lion:
+  case KernelKind::momentum:
   case KernelKind::sgd:
     return update;
   default:

@@ -23,9 +23,9 @@ void squareSum(KernelCall &call) {
   });
 }
 
-/// Requires `count` leading operands and the results to have one shape, the other operands to be scalars.
-bool requireUpdate(KernelCall &call, size_t operands, size_t tensors) {
-  if (!call.requireCounts(operands, tensors - 1))
+/// Requires the first `tensors` of the operands and the results to have one shape, the other operands to be scalars.
+bool requireUpdate(KernelCall &call, size_t operands, size_t tensors, size_t results) {
+  if (!call.requireCounts(operands, results))
     return false;
   for (auto [i, input] : llvm::enumerate(call.inputs))
     if (!call.requireShape(input, i < tensors ? call.inputs[0].getShape() : ArrayRef<int64_t>(), "an operand"))
@@ -38,7 +38,7 @@ bool requireUpdate(KernelCall &call, size_t operands, size_t tensors) {
 }
 
 void clipFactor(KernelCall &call) {
-  if (!call.requireCounts(2, 1) || !requireUpdate(call, 2, 2))
+  if (!requireUpdate(call, 2, 2, 1))
     return;
   dispatchFloat(call.floats(), [&](auto zero) {
     using T = decltype(zero);
@@ -55,7 +55,7 @@ void keepAll(KernelCall &call) {
 }
 
 void adamw(KernelCall &call) {
-  if (!requireUpdate(call, 12, 4))
+  if (!requireUpdate(call, 12, 4, 3))
     return;
   const bool decays = call.flag("decays"), coupled = call.flag("coupled");
   dispatchFloat(call.floats(), [&](auto zero) {
@@ -81,8 +81,66 @@ void adamw(KernelCall &call) {
   });
 }
 
+void lamb(KernelCall &call) {
+  if (!requireUpdate(call, 11, 4, 3))
+    return;
+  const bool decays = call.flag("decays");
+  dispatchFloat(call.floats(), [&](auto zero) {
+    using T = decltype(zero);
+    auto scalar = [&](size_t i) { return call.inputs[i].values<T>()[0]; };
+    const T share1 = scalar(4), share2 = scalar(5), epsilon = scalar(6), decay = scalar(7), correction1 = scalar(8),
+            correction2 = scalar(9), scale = scalar(10);
+    ArrayRef<T> weight = call.inputs[0].values<T>(), mean = call.inputs[1].values<T>();
+    ArrayRef<T> square = call.inputs[2].values<T>(), gradient = call.inputs[3].values<T>();
+    MutableArrayRef<T> direction = call.results[0].mutableValues<T>(), newMean = call.results[1].mutableValues<T>();
+    MutableArrayRef<T> newSquare = call.results[2].mutableValues<T>();
+    for (size_t i = 0; i < weight.size(); ++i) {
+      if (std::isnan(scale)) {
+        direction[i] = T(0);
+        newMean[i] = mean[i];
+        newSquare[i] = square[i];
+        continue;
+      }
+      const T g = gradient[i] * scale;
+      newMean[i] = mean[i] + share1 * (g - mean[i]);
+      newSquare[i] = square[i] + share2 * (g * g - square[i]);
+      direction[i] = (newMean[i] / correction1) / (std::sqrt(newSquare[i] / correction2) + epsilon) +
+                     (decays ? decay * weight[i] : T(0));
+    }
+  });
+}
+
+void momentum(KernelCall &call) {
+  if (!requireUpdate(call, 4, 2, 2))
+    return;
+  dispatchFloat(call.floats(), [&](auto zero) {
+    using T = decltype(zero);
+    ArrayRef<T> buffer = call.inputs[0].values<T>(), gradient = call.inputs[1].values<T>();
+    const T share = call.inputs[2].values<T>()[0], scale = call.inputs[3].values<T>()[0];
+    MutableArrayRef<T> newBuffer = call.results[0].mutableValues<T>(), direction = call.results[1].mutableValues<T>();
+    for (size_t i = 0; i < buffer.size(); ++i) {
+      const T g = gradient[i] * scale;
+      newBuffer[i] = std::isnan(scale) ? buffer[i] : buffer[i] + (T(1) - share) * (g - buffer[i]);
+      direction[i] = std::isnan(scale) ? T(0) : g + share * (newBuffer[i] - g);
+    }
+  });
+}
+
+void descend(KernelCall &call) {
+  if (!requireUpdate(call, 4, 2, 1))
+    return;
+  dispatchFloat(call.floats(), [&](auto zero) {
+    using T = decltype(zero);
+    ArrayRef<T> weight = call.inputs[0].values<T>(), direction = call.inputs[1].values<T>();
+    const T rate = call.inputs[2].values<T>()[0], decay = call.inputs[3].values<T>()[0];
+    MutableArrayRef<T> result = call.results[0].mutableValues<T>();
+    for (size_t i = 0; i < weight.size(); ++i)
+      result[i] = weight[i] * (T(1) - decay) - rate * direction[i];
+  });
+}
+
 void lion(KernelCall &call) {
-  if (!requireUpdate(call, 8, 3))
+  if (!requireUpdate(call, 8, 3, 2))
     return;
   const bool decays = call.flag("decays");
   dispatchFloat(call.floats(), [&](auto zero) {
@@ -109,7 +167,7 @@ void lion(KernelCall &call) {
 }
 
 void sgd(KernelCall &call) {
-  if (!requireUpdate(call, 7, 3))
+  if (!requireUpdate(call, 7, 3, 2))
     return;
   bool decays = call.flag("decays");
   dispatchFloat(call.floats(), [&](auto zero) {
@@ -132,8 +190,21 @@ void sgd(KernelCall &call) {
   });
 }
 
+void ema(KernelCall &call) {
+  if (!requireUpdate(call, 3, 2, 1))
+    return;
+  dispatchFloat(call.floats(), [&](auto zero) {
+    using T = decltype(zero);
+    ArrayRef<T> average = call.inputs[0].values<T>(), weight = call.inputs[1].values<T>();
+    const T rate = call.inputs[2].values<T>()[0];
+    MutableArrayRef<T> result = call.results[0].mutableValues<T>();
+    for (size_t i = 0; i < average.size(); ++i)
+      result[i] = average[i] + rate * (weight[i] - average[i]);
+  });
+}
+
 void average(KernelCall &call) {
-  if (!requireUpdate(call, 2, 2))
+  if (!requireUpdate(call, 2, 2, 1))
     return;
   const double rate = call.number("rate");
   dispatchFloat(call.floats(), [&](auto zero) {
@@ -153,5 +224,9 @@ void windlass::interpreter::addOptimizerKernels(KernelTable &table) {
   table["train.adamw"] = adamw;
   table["train.lion"] = lion;
   table["train.sgd"] = sgd;
+  table["train.descend"] = descend;
+  table["train.ema"] = ema;
+  table["train.lamb"] = lamb;
+  table["train.momentum"] = momentum;
   table["train.average"] = average;
 }

@@ -153,6 +153,8 @@ llvm::Expected<double> RunInputs::hyperparameter(train::Hyperparameter which, in
     return scaling.getScale();
   case train::Hyperparameter::inverse_loss_scale:
     return 1 / scaling.getScale();
+  case train::Hyperparameter::ema_rate:
+    return updates <= 1 ? 1 : 1 - options.emaDecay;
   case train::Hyperparameter::inverse_label_count: {
     if (!averagesTokens())
       return llvm::createStringError("the module does not say which labels count");

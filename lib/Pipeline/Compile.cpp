@@ -79,6 +79,7 @@ LogicalResult Compilation::buildFunctions(const CompileSettings &settings) {
   options.microBatches = settings.microBatches;
   options.optimizer = settings.optimizer;
   options.clip = settings.clip;
+  options.ema = settings.ema;
   options.precision = settings.precision;
   for (auto [patterns, option] : {std::pair(&settings.noDecay, &options.noDecay),
                                   {&settings.decayPatterns, &options.decayScales},

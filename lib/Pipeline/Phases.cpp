@@ -24,6 +24,7 @@ static void addFunctions(OpPassManager &manager, const FunctionsOptions &options
   optimizer.optimizer = options.optimizer;
   optimizer.microBatches = options.microBatches;
   optimizer.clip = options.clip;
+  optimizer.ema = options.ema;
   optimizer.noDecay.assign(options.noDecay.begin(), options.noDecay.end());
   optimizer.decayScales.assign(options.decayScales.begin(), options.decayScales.end());
   optimizer.rateScales.assign(options.rateScales.begin(), options.rateScales.end());

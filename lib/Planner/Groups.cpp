@@ -98,9 +98,13 @@ void Groups::groupParameters(SymbolTable &symbols) {
     }
   }
   llvm::DenseMap<StringAttr, int64_t> states;
+  llvm::DenseSet<StringAttr> averaged;
   for (auto state : function->getParentOfType<ModuleOp>().getOps<train::ParameterOp>())
-    if (auto of = state.getOfAttr())
+    if (auto of = state.getOfAttr()) {
       ++states[of.getAttr()];
+      if (state.isMovingAverage())
+        averaged.insert(of.getAttr());
+    }
   llvm::DenseMap<const void *, unsigned> groupOf;
   for (auto &[name, reads] : readsOf) {
     auto [it, isNew] = groupOf.try_emplace(equal.getLeaderValue(name.getAsOpaquePointer()), parameters.size());
@@ -108,6 +112,7 @@ void Groups::groupParameters(SymbolTable &symbols) {
       parameters.emplace_back();
     ParameterGroup &group = parameters[it->second];
     group.states = states.lookup(name);
+    group.hasAverage = averaged.contains(name);
     group.parameters.push_back(symbols.lookup<train::ParameterOp>(name));
     llvm::append_range(group.reads, reads);
     parameterGroups[name] = it->second;

@@ -23,6 +23,8 @@ struct ParameterGroup {
   std::vector<train::ReadOp> reads;
   /// The tensors of optimizer state that each parameter has.
   int64_t states = 0;
+  /// Whether one of the states is a moving average.
+  bool hasAverage = false;
   /// The type of the master copy, the gradient and the state.
   mlir::RankedTensorType getType() const { return train::ParameterOp(parameters.front()).getTensorType(); }
   /// The type in which operators of the micro-batch read it.

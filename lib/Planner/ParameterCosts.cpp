@@ -50,11 +50,21 @@ int64_t ParameterCosts::getGatheredBytes(const ParameterLabel &label) const {
 
 OperatorWork ParameterCosts::getUpdateWork(plan::LayoutAttr master) const {
   OperatorWork update;
-  update.family = traits.states > 1 ? "adamw" : "sgd";
-  update.bytes = static_cast<double>(getBytes(master, traits.type) * (3 + 2 * traits.states));
+  int64_t states = traits.states - traits.hasAverage;
+  update.family = states > 1 ? "adamw" : "sgd";
+  update.bytes = static_cast<double>(getBytes(master, traits.type) * (3 + 2 * states));
   if (traits.computeType != traits.type)
     update.bytes += static_cast<double>(getBytes(master, traits.computeType));
   return update;
+}
+
+std::optional<OperatorWork> ParameterCosts::getAverageWork(plan::LayoutAttr master) const {
+  if (!traits.hasAverage)
+    return std::nullopt;
+  OperatorWork average;
+  average.family = "sgd";
+  average.bytes = static_cast<double>(3 * getBytes(master, traits.type));
+  return average;
 }
 
 OperatorWork ParameterCosts::getAdditionWork(plan::LayoutAttr gradient) const {
@@ -81,10 +91,13 @@ int64_t ParameterCosts::getCopyPicoseconds(plan::LayoutAttr layout, RankedTensor
 int64_t ParameterCosts::getUpdatePicoseconds(const ParameterLabel &label) const {
   plan::LayoutAttr master = label.copies.master;
   OperatorWork update = getUpdateWork(master);
+  std::optional<OperatorWork> average = getAverageWork(master);
   if (traits.stateMemory == plan::MemoryKind::device)
-    return costs.getPicoseconds(update);
+    return costs.getPicoseconds(update) + (average ? costs.getPicoseconds(*average) : 0);
   // The gradients of some parameters are copied there, and the weights of others back, beside the update of one.
   int64_t host = getPicoseconds(costs.getHostCost("", update));
+  if (average)
+    host += getPicoseconds(costs.getHostCost("", *average));
   bool hasGradient = addsOnHost(label);
   if (hasGradient)
     host += getPicoseconds(costs.getHostCost("", getSquaresWork(label.copies.gradient)));
@@ -185,6 +198,8 @@ LeastParameterTimes ParameterCosts::getLeastTimes(const ParameterLabel &label) c
   plan::LayoutAttr gradient = plan::dropUnreduced(label.copies.gradient), master = label.copies.master;
   bool isSmaller = getBytes(gradient, traits.type) < getBytes(master, traits.type);
   OperatorWork update = getUpdateWork(master), squares = getSquaresWork(isSmaller ? gradient : master);
+  if (std::optional<OperatorWork> average = getAverageWork(master))
+    update.bytes += average->bytes;
   if (traits.stateMemory == plan::MemoryKind::device)
     times.update = costs.getLeastPicoseconds(update, /*hasLaunch=*/false) / 1000;
   else

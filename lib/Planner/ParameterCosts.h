@@ -8,6 +8,7 @@
 #include "windlass/Dialect/Plan/Transforms/StrategyChoice.h"
 
 #include <map>
+#include <optional>
 
 namespace windlass::planner {
 
@@ -36,6 +37,8 @@ struct ParameterTraits {
   bool isTrainable = true;
   /// The number of tensors of the optimizer's state.
   int64_t states = 0;
+  /// Whether one of the states is a moving average, which is moved by a command of its own.
+  bool hasAverage = false;
   /// Where the master copy and the state are, and are updated.
   plan::MemoryKind stateMemory = plan::MemoryKind::device;
   /// Where the accumulated gradient is, if ranks accumulate it as its update reads it; else it is on the device.
@@ -128,6 +131,8 @@ private:
   OperatorWork getAdditionWork(plan::LayoutAttr gradient) const;
   OperatorWork getSquaresWork(plan::LayoutAttr gradient) const;
   OperatorWork getUpdateWork(plan::LayoutAttr master) const;
+  /// Returns the work of moving its average; none where it has none.
+  std::optional<OperatorWork> getAverageWork(plan::LayoutAttr master) const;
   int64_t getUpdatePicoseconds(const ParameterLabel &label) const;
   /// Returns the least nanoseconds of a collective of gradients, over the data-parallel ranks that surely take part and
   /// maybe over further axes at once.

@@ -108,9 +108,13 @@ void ProgramOutline::addSettings(ModuleOp module, int64_t ranks) {
   job.kind = llvm::StringSwitch<rt::optimizer>(optimizer.getValue())
                  .Case("adamw", rt::optimizer::adamw)
                  .Case("adam", rt::optimizer::adam)
+                 .Case("lamb", rt::optimizer::lamb)
                  .Case("lion", rt::optimizer::lion)
+                 .Case("muon", rt::optimizer::muon)
                  .Default(rt::optimizer::sgd);
   job.clips = clip && clip.getValue();
+  if (settings.get("ema"))
+    scalars.push_back({rt::scalar::ema_rate, {}});
   job.precision = keep(train::getPrecision(module));
   axes.push_back({"ranks", static_cast<int32_t>(ranks)});
   position = {spanOf(axes), 0, static_cast<int32_t>(ranks), &program};

@@ -13,6 +13,7 @@ import torch
 
 from .exporting import Export
 from .modules import find_name, in_training, name_values
+from .optimizers import Both, Lamb, Lion, Muon
 from .runs import Run
 from .training import check
 
@@ -42,12 +43,12 @@ class Comparison:
         return ', '.join(parts)
 
 
-def to_torch(module: torch.nn.Module, source: Run | str | pathlib.Path) -> torch.nn.Module:
+def to_torch(module: torch.nn.Module, source: Run | str | pathlib.Path, ema: bool = False) -> torch.nn.Module:
     """Loads into `module` the parameters and buffers of a run's newest checkpoint, or of a safetensors file, and returns it.
 
-    A tied weight may be there under any of its names. Raises KeyError for a parameter that is there under none.
+    With `ema` the weights are the moving averages that the run kept. A tied weight may be there under any of its names. Raises KeyError for a parameter that is there under none.
     """
-    values = source.parameters() if isinstance(source, Run) else safetensors.numpy.load_file(source)
+    values = source.parameters(ema=ema) if isinstance(source, Run) else safetensors.numpy.load_file(source)
     with torch.no_grad():
         for names, target in name_values(module):
             held = find_name(names, values)
@@ -71,7 +72,7 @@ def compare(run: Run, module: torch.nn.Module, exported: Export) -> Comparison:
         raise ValueError('the module has dropout, whose random numbers differ: set it to 0, export and train again')
     rows, batches = run.metrics, _read_batches(run, module)
     twin = copy.deepcopy(module)
-    optimizer = _make_optimizer(twin, settings, exported)
+    optimizer = _make_optimizer(twin, settings, exported, run)
     trained = [each for group in optimizer.param_groups for each in group['params']]
     losses: list[float] = []
     norms: list[float] = []
@@ -111,37 +112,29 @@ def _read_batches(run: Run, module: torch.nn.Module) -> Any:
         k += 1
 
 
-def _make_optimizer(module: torch.nn.Module, settings: dict[str, Any], exported: Export) -> torch.optim.Optimizer:
+def _make_optimizer(module: torch.nn.Module, settings: dict[str, Any], exported: Export, run: Run) -> torch.optim.Optimizer | Both:
     known = {each['name']: each for each in check(exported)['parameters']}
-    decayed: list[torch.Tensor] = []
-    others: list[torch.Tensor] = []
+    # Those of which the run has such a state take Muon's step.
+    matrices = {name.rpartition('/')[0] for name in run.parameters(state=True) if name.endswith('/momentum_buffer')} \
+        if settings['optimizer'] == 'muon' else set()
+    kinds: dict[tuple[bool, bool], list[torch.Tensor]] = {}
     for names, value in name_values(module):
         held = find_name(names, known)
         if value.requires_grad and held is not None and known[held]['trains']:
-            (decayed if known[held]['decays'] else others).append(value)
-    decay = settings['weight_decay']
-    groups = [{'params': params, 'weight_decay': share} for params, share in ((decayed, decay), (others, 0.0)) if params]
+            kinds.setdefault((held in matrices, known[held]['decays']), []).append(value)
+    grouped = [[{'params': params, 'weight_decay': settings['weight_decay'] if decays else 0.0}
+                for (is_matrix, decays), params in kinds.items() if is_matrix == wanted] for wanted in (False, True)]
+    groups = grouped[False]
     if settings['optimizer'] == 'sgd':
         return torch.optim.SGD(groups, lr=settings['lr'], momentum=settings['momentum'])
     betas = (settings['beta1'], settings['beta2'])
     if settings['optimizer'] == 'lion':
-        return _Lion(groups, {'lr': settings['lr'], 'betas': betas})
-    kind = torch.optim.AdamW if settings['optimizer'] == 'adamw' else torch.optim.Adam
-    return kind(groups, lr=settings['lr'], betas=betas, eps=settings['eps'])
-
-
-class _Lion(torch.optim.Optimizer):
-    """Lion (Chen et al., arXiv:2302.06675), which PyTorch does not have."""
-
-    @torch.no_grad()
-    def step(self, closure: None = None) -> None:
-        for group in self.param_groups:
-            beta1, beta2 = group['betas']
-            for value in group['params']:
-                average = self.state[value].setdefault('exp_avg', torch.zeros_like(value))
-                direction = torch.sign(torch.lerp(average, value.grad, 1 - beta1))
-                value.mul_(1 - group['lr'] * group['weight_decay']).sub_(direction, alpha=group['lr'])
-                average.lerp_(value.grad, 1 - beta2)
+        return Lion(groups, {'lr': settings['lr'], 'betas': betas})
+    if settings['optimizer'] == 'lamb':
+        return Lamb(groups, {'lr': settings['lr'], 'betas': betas, 'eps': settings['eps']})
+    kind = torch.optim.Adam if settings['optimizer'] == 'adam' else torch.optim.AdamW
+    made = kind(groups, lr=settings['lr'], betas=betas, eps=settings['eps'])
+    return Both(made, Muon(grouped[True], {'lr': settings['lr'], 'momentum': settings['momentum']})) if matrices else made
 
 
 def _clip(values: list[torch.Tensor], limit: float) -> float:

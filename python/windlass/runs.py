@@ -57,10 +57,10 @@ class Run:
         import pandas
         return pandas.DataFrame(self.metrics).set_index('step')
 
-    def parameters(self, state: bool = False) -> dict[str, numpy.ndarray]:
+    def parameters(self, state: bool = False, ema: bool = False) -> dict[str, numpy.ndarray]:
         """Returns the values of all parameters and buffers in the newest checkpoint, by the model's names; with `state` the optimizer's
-        too, as `<name>/exp_avg` and so on."""
+        too, as `<name>/exp_avg` and so on; with `ema` the moving averages of the weights in their place."""
         with tempfile.TemporaryDirectory() as folder:
             file = pathlib.Path(folder) / 'parameters.safetensors'
-            run_command('checkpoint', 'export', self.path, '-o', file, *(['--state'] if state else []))
+            run_command('checkpoint', 'export', self.path, '-o', file, *(['--state'] if state else []), *(['--ema'] if ema else []))
             return safetensors.numpy.load_file(file)

@@ -29,6 +29,12 @@ status run_adamw(stream &s, const view &w, const view &m, const view &v, const v
                scalar_tensor(epsilon), scalar_tensor(decay), scalar_tensor(correction1), scalar_tensor(correction2),
                scalar_tensor(factor), decays);
 }
+status run_lamb(stream &s, const view &d, const view &w, const view &m, const view &v, const view &g, float factor,
+                bool decays) {
+  return lamb(s, d, w, m, v, g, scalar_tensor(1 - beta1), scalar_tensor(1 - beta2), scalar_tensor(epsilon),
+              scalar_tensor(decay), scalar_tensor(correction1), scalar_tensor(correction2), scalar_tensor(factor),
+              decays);
+}
 status run_lion(stream &s, const view &w, const view &m, const view &rounded, const view &g, float factor,
                 bool decays) {
   return lion(s, w, m, rounded, g, scalar_tensor(rate), scalar_tensor(1 - beta1), scalar_tensor(1 - beta2),
@@ -114,6 +120,65 @@ TEST(Lion, NaNReachesTheWeight) {
   EXPECT_FALSE(std::isnan(w[0]) || std::isnan(w[2]));
 }
 
+TEST(Lamb, Formula) {
+  for (const bool decays : {false, true}) {
+    test_stream s(3);
+    const tensor w({131, 57}), m({131, 57}), v({131, 57}), g({131, 57}, {1, 0}), d({131, 57});
+    make_positive(v);
+    expected_values e = {w.values(), m.values(), v.values()};
+    std::vector<double> e_d = e.w;
+    for (std::size_t i = 0; i < e_d.size(); ++i) {
+      const double scaled = double(g[std::int64_t(i)]) * scale;
+      e.m[i] = beta1 * e.m[i] + (1 - beta1) * scaled;
+      e.v[i] = beta2 * e.v[i] + (1 - beta2) * scaled * scaled;
+      e_d[i] = (e.m[i] / correction1) / (std::sqrt(e.v[i] / correction2) + epsilon) + (decays ? decay * e_d[i] : 0);
+    }
+    EXPECT_STATUS_OK(run_lamb(s, d, w, m, v, g, scale, decays));
+    expect_near(d, e_d, 1e-6);
+    EXPECT_EQ(w.values(), e.w);
+    expect_near(m, e.m, 1e-6);
+    expect_near(v, e.v, 1e-6);
+    // Where gradients have overflowed, nothing moves.
+    const std::vector<double> kept = m.values();
+    EXPECT_STATUS_OK(run_lamb(s, d, w, m, v, g, std::numeric_limits<float>::quiet_NaN(), decays));
+    EXPECT_EQ(d.values(), std::vector<double>(e_d.size()));
+    EXPECT_EQ(m.values(), kept);
+  }
+}
+
+TEST(Momentum, Formula) {
+  test_stream s(2);
+  const tensor b({131, 57}), g({131, 57}, {1, 0}), d({131, 57});
+  std::vector<double> e_b = b.values(), e_d = e_b;
+  for (std::size_t i = 0; i < e_d.size(); ++i) {
+    const double scaled = double(g[std::int64_t(i)]) * scale;
+    e_b[i] += 0.25 * (scaled - e_b[i]);
+    e_d[i] = scaled + 0.75 * (e_b[i] - scaled);
+  }
+  EXPECT_STATUS_OK(rt::momentum(s, d, b, g, scalar_tensor(0.75f), scalar_tensor(scale)));
+  expect_near(b, e_b, 1e-6);
+  expect_near(d, e_d, 1e-6);
+  // Where gradients have overflowed, nothing moves.
+  const std::vector<double> kept = b.values();
+  EXPECT_STATUS_OK(rt::momentum(s, d, b, g, scalar_tensor(0.75f), scalar_tensor(NAN)));
+  EXPECT_EQ(d.values(), std::vector<double>(e_d.size()));
+  EXPECT_EQ(b.values(), kept);
+}
+
+TEST(Ema, MovesByTheRate) {
+  test_stream s(2);
+  const tensor average({37, 130}, {1, 0}), w({37, 130}, {0, 1}, 3);
+  for (const float share : {1.0f, 0.25f}) {
+    std::vector<double> e = average.values();
+    const std::vector<double> weights = w.values();
+    for (std::size_t i = 0; i < e.size(); ++i)
+      e[i] += share * (weights[i] - e[i]);
+    EXPECT_STATUS_OK(ema(s, average, w, scalar_tensor(share)));
+    expect_near(average, e, 1e-6);
+    EXPECT_EQ(w.values(), weights);
+  }
+}
+
 TEST(Sgd, Formula) {
   for (const bool decays : {false, true}) {
     test_stream s;
@@ -194,6 +259,21 @@ TYPED_TEST(RoundedWeights, AreTheNewWeightRounded) {
 TYPED_TEST(RoundedWeights, StayWhereGradientsOverflow) {
   for (const std::int64_t n : {1, 4099})
     check_rounding<TypeParam>(n, 0, std::numeric_limits<float>::quiet_NaN(), decay_mode::decoupled);
+}
+
+TYPED_TEST(RoundedWeights, Descend) {
+  test_stream s(2);
+  const tensor w({37, 130}, {1, 0}), d({37, 130}, {0, 1}, 3);
+  const basic_tensor<TypeParam> rounded({37, 130}, type_of<TypeParam>, {1, 0}, 5);
+  std::vector<double> e = w.values();
+  for (const bool rounds : {false, true}) {
+    const std::vector<double> directions = d.values();
+    for (std::size_t i = 0; i < e.size(); ++i)
+      e[i] = 0.5 * e[i] - 0.25 * directions[i];
+    EXPECT_STATUS_OK(descend(s, w, rounds ? view(rounded) : view(), d, scalar_tensor(0.25f), scalar_tensor(0.5f)));
+    expect_near(w, e, 1e-6);
+  }
+  expect_rounding(rounded, w);
 }
 
 TYPED_TEST(RoundedWeights, AnyStrides) {

@@ -143,6 +143,61 @@ status adamw_list_on_host(stream &s, const updated_parameters &parameters, const
   });
 }
 
+status lamb_on_host(stream &s, const view &direction, const view &weight, const view &exp_avg, const view &exp_avg_sq,
+                    const view &gradient, const lamb_scalars &of) {
+  if (!are_updatable(weight, {direction, exp_avg, exp_avg_sq, gradient}, {}))
+    return internal_error("lamb got a weight, direction, state and gradient of different sizes or types");
+  return s.submit(lamb_work(direction, weight, exp_avg, exp_avg_sq, gradient),
+                  [of,
+                   nest = nest_of<7>({&direction, &exp_avg, &exp_avg_sq, &weight, &exp_avg, &exp_avg_sq, &gradient}),
+                   threads = s.threads()]() -> status {
+                    map_now(lamb_step(of), nest, threads);
+                    return {};
+                  });
+}
+
+status momentum_on_host(stream &s, const view &direction, const view &buffer, const view &gradient,
+                        const momentum_scalars &of) {
+  if (!are_updatable(buffer, {direction, gradient}, {}))
+    return internal_error("momentum got a buffer, direction and gradient of different sizes or types");
+  return s.submit(
+      momentum_work(direction, buffer, gradient),
+      [of, nest = nest_of<4>({&buffer, &direction, &buffer, &gradient}), threads = s.threads()]() -> status {
+        map_now(momentum_step(of), nest, threads);
+        return {};
+      });
+}
+
+status descend_on_host(stream &s, const view &weight, const view &rounded, const view &direction,
+                       const descend_scalars &of) {
+  if (!are_updatable(weight, {direction}, rounded))
+    return internal_error("descend got a weight and a direction of different sizes or types");
+  const element_type type = rounded.is_absent() ? element_type::f32 : rounded.type;
+  const auto nest = nest_of<4>({&weight, rounded.is_absent() ? &weight : &rounded, &weight, &direction});
+  return s.submit(descend_work(weight, rounded, direction), [type, nest, of, threads = s.threads()]() -> status {
+    with_rounded(type, [&](auto h) {
+      using H = decltype(h);
+      const descend_step step(of);
+      if constexpr (std::is_same_v<H, unrounded>)
+        map_now(step, choose(nest, {0, 2, 3}), threads);
+      else
+        map_now(rounding_step<descend_step, H>{step}, nest, threads);
+    });
+    return {};
+  });
+}
+
+status ema_on_host(stream &s, const view &average, const view &weight, const view &rate) {
+  if (!are_updatable(average, {weight}, {}))
+    return internal_error("ema got an average and a weight of different sizes or types");
+  return s.submit(ema_work(average, weight),
+                  [rate = rate.as<const float>(), nest = nest_of<3>({&average, &average, &weight}),
+                   threads = s.threads()]() -> status {
+                    map_now(ema_step{*rate}, nest, threads);
+                    return {};
+                  });
+}
+
 status lion_on_host(stream &s, const view &weight, const view &exp_avg, const view &rounded, const view &gradient,
                     const view &learning_rate, const view &one_minus_beta1, const view &one_minus_beta2,
                     const view &weight_decay, const view &gradient_scale, bool decays) {

@@ -115,6 +115,14 @@ func.func @examples(%x: tensor<2x3xf32>, %s: tensor<3xf32>, %n: tensor<f32>, %b:
     : (tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>, tensor<f32>, tensor<f32>, tensor<f32>,
        tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>)
     -> (tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>)
+  %lamb:3 = train.lamb %x, %x, %x, %x, %n, %n, %n, %n, %n, %n, %n
+    : (tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>, tensor<f32>, tensor<f32>, tensor<f32>,
+       tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>) -> (tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>)
+  %momentum:2 = train.momentum %x, %x, %n, %n
+    : (tensor<2x3xf32>, tensor<2x3xf32>, tensor<f32>, tensor<f32>) -> (tensor<2x3xf32>, tensor<2x3xf32>)
+  %descend = train.descend %x, %x, %n, %n
+    : (tensor<2x3xf32>, tensor<2x3xf32>, tensor<f32>, tensor<f32>) -> tensor<2x3xf32>
+  %ema = train.ema %x, %x, %n : (tensor<2x3xf32>, tensor<2x3xf32>, tensor<f32>) -> tensor<2x3xf32>
   %lion:2 = train.lion %x, %x, %x, %n, %n, %n, %n, %n
     : (tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>,
        tensor<f32>) -> (tensor<2x3xf32>, tensor<2x3xf32>)

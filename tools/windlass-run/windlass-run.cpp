@@ -44,6 +44,7 @@ struct Flags {
   cl::opt<double> weightDecay{"weight-decay", cl::init(0.01), cl::cat(category)};
   cl::opt<double> momentum{"momentum", cl::init(0.9), cl::cat(category)};
   cl::opt<double> clipNorm{"clip-norm", cl::init(1.0), cl::cat(category)};
+  cl::opt<double> emaDecay{"ema-decay", cl::init(0.999), cl::cat(category)};
   cl::opt<double> lossScale{"loss-scale", cl::init(65536), cl::desc("at the start, of modules that scale their loss"),
                             cl::cat(category)};
   cl::opt<int64_t> lossScaleWindow{"loss-scale-window", cl::init(1000), cl::cat(category)};
@@ -156,6 +157,7 @@ int runFile(const Flags &flags) {
   options.weightDecay = flags.weightDecay;
   options.momentum = flags.momentum;
   options.clipNorm = flags.clipNorm;
+  options.emaDecay = flags.emaDecay;
   options.lossScale = {flags.lossScale, flags.lossScaleWindow, flags.lossScaleHysteresis, flags.lossScaleFloor};
   if (!windlass::rt::is_loss_scale(flags.lossScale) || !windlass::rt::is_loss_scale(flags.lossScaleFloor))
     return fail("--loss-scale and --loss-scale-floor take powers of two");

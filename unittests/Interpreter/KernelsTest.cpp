@@ -388,6 +388,28 @@ TEST_F(KernelTest, Optimizers) {
                    {type({3}), type({3})}, {unit("decays")});
   EXPECT_THAT(values(lion[0]), Pointwise(Near(1e-14), {2.85 + 0.1, 2.85 - 0.1, 2.85}));
   EXPECT_THAT(values(lion[1]), Pointwise(Near(1e-14), {-2.96, 29.71, 0.0}));
+  // The direction of LAMB with gradient 2 · 0.5 = 1: 1 / (1 + 1) and the decay 0.5 · 3; a weight that moves along it.
+  std::vector<Tensor> lamb = {tensor({1}, {3}), tensor({1}, {0}), tensor({1}, {0}), tensor({1}, {2}),
+                              scalar(0.1),      scalar(0.01),     scalar(1),        scalar(0.5),
+                              scalar(0.1),      scalar(0.01),     scalar(0.5)};
+  auto direction = call("lamb", lamb, {type({1}), type({1}), type({1})}, {unit("decays")});
+  EXPECT_NEAR(direction[0].at(0), 0.5 + 1.5, 1e-14);
+  EXPECT_NEAR(direction[1].at(0), 0.1, 1e-15);
+  EXPECT_NEAR(direction[2].at(0), 0.01, 1e-15);
+  lamb.back() = scalar(NAN);
+  EXPECT_EQ(call("lamb", lamb, {type({1}), type({1}), type({1})}, {unit("decays")})[0].at(0), 0);
+  // Momentum with gradient 2 · 0.5 = 1: the buffer moves from 3 to 2.5, and the direction a share of 0.75 towards it.
+  std::vector<Tensor> momentum = {tensor({1}, {3}), tensor({1}, {2}), scalar(0.75), scalar(0.5)};
+  auto nesterov = call("momentum", momentum, {type({1}), type({1})});
+  EXPECT_NEAR(nesterov[0].at(0), 2.5, 1e-15);
+  EXPECT_NEAR(nesterov[1].at(0), 1 + 0.75 * 1.5, 1e-15);
+  momentum.back() = scalar(NAN);
+  EXPECT_EQ(call("momentum", momentum, {type({1}), type({1})})[1].at(0), 0);
+  EXPECT_NEAR(call("descend", {tensor({1}, {3}), direction[0], scalar(0.25), scalar(0.5)}, {type({1})})[0].at(0), 1,
+              1e-14);
+  // A share of 0.25 of the distance from 1, -2 and 4 to 5, -2 and 0.
+  auto average = call("ema", {tensor({3}, {1, -2, 4}), tensor({3}, {5, -2, 0}), tensor({}, {0.25})}, {type({3})});
+  EXPECT_THAT(values(average[0]), ElementsAre(2, -2, 3));
   // SGD: g = 2 · 0.5 + 0.5 · 3 = 2.5, v = 0.9 · 1 + 2.5 = 3.4; without decay g = 1.
   std::vector<Tensor> inputs = {tensor({1}, {3}), tensor({1}, {1}), tensor({1}, {2}), scalar(0.1),
                                 scalar(0.9),      scalar(0.5),      scalar(0.5)};

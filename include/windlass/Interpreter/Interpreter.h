@@ -46,6 +46,7 @@ struct RunOptions {
   double weightDecay = 0.01;
   double momentum = 0.9;
   double clipNorm = 1.0;
+  double emaDecay = 0.999;
   /// The settings for modules whose gradients are of a scaled loss.
   rt::loss_scale_settings lossScale;
   /// The parameters by logical name. Null: random numbers of `seed` that depend on the parameters' names only.

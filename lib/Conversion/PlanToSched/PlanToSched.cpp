@@ -202,7 +202,8 @@ private:
     };
     bool isKeptOnHost = master.getLayout().getMemory() == plan::MemoryKind::host;
     store(master, isKeptOnHost && !isOnHost ? move(*write, part, plan::MemoryKind::host) : part);
-    if (master == compute)
+    bool hasReaders = !write.getValue().hasOneUse();
+    if (master == compute && !hasReaders)
       return success();
     Value own = part;
     if (isOnHost || !isKeptOnHost) {
@@ -210,7 +211,11 @@ private:
       auto stored = LoadOp::create(builder, write.getLoc(), master.getTensorType(), master.getSymName());
       copyLabels(*write, stored);
       own = stored.getResult();
+      if (hasReaders)
+        (isOnHost ? onHost : mapping).map(write.getValue(), own);
     }
+    if (master == compute)
+      return success();
     Type element = compute.getTensorType().getElementType();
     if (element != master.getTensorType().getElementType()) {
       // The conversion precedes the transfer, so that fewer bytes are sent.

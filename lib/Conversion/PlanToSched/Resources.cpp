@@ -62,17 +62,23 @@ LogicalResult Resources::declareInputs() {
 plan::MemoryKind sched::getUpdateMemory(Operation *op) {
   if (!train::isOptimizerStep(op))
     return plan::MemoryKind::device;
-  auto isWritten = [](Value result) {
-    return llvm::all_of(result.getUsers(), [](Operation *user) { return llvm::isa<train::WriteOp>(user); });
+  // What follows a step follows it to its memory.
+  auto staysThere = [](Value result) {
+    return llvm::all_of(result.getUsers(), [](Operation *user) {
+      return llvm::isa<train::WriteOp, train::SquareSumOp>(user) || train::isOptimizerStep(user);
+    });
   };
   // The first operands are what the results replace.
   for (auto [result, operand] : llvm::zip(op->getResults(), op->getOperands())) {
-    auto read = operand.getDefiningOp<train::ReadOp>();
-    if (!read || !isWritten(result))
+    if (!operand.getDefiningOp<train::ReadOp>() || !staysThere(result))
       return plan::MemoryKind::device;
   }
-  auto weight = SymbolTable::lookupNearestSymbolFrom<train::ParameterOp>(
-      op, op->getOperand(0).getDefiningOp<train::ReadOp>().getParameterAttr());
+  auto lookup = [&](FlatSymbolRefAttr name) {
+    return SymbolTable::lookupNearestSymbolFrom<train::ParameterOp>(op, name);
+  };
+  train::ParameterOp weight = lookup(op->getOperand(0).getDefiningOp<train::ReadOp>().getParameterAttr());
+  if (weight && weight.getOf())
+    weight = lookup(weight.getOfAttr());
   return weight ? plan::getStateMemory(weight) : plan::MemoryKind::device;
 }
 

@@ -233,10 +233,20 @@ Emitter getEmitter(sched::KernelKind kind) {
     return [](RuntimeCalls &r, const KernelCall &c) {
       r.adamw(c.stream, c.ins, c.outs.size() > 3 ? c.outs[3] : r.absentView(), getDecayMode(c.op));
     };
+  case sched::KernelKind::descend:
+    return [](RuntimeCalls &r, const KernelCall &c) {
+      r.descend(c.stream, c.ins, c.outs.size() > 1 ? c.outs[1] : r.absentView());
+    };
+  case sched::KernelKind::ema:
+    return [](RuntimeCalls &r, const KernelCall &c) { r.ema(c.stream, c.ins); };
+  case sched::KernelKind::lamb:
+    return [](RuntimeCalls &r, const KernelCall &c) { r.lamb(c.stream, c.outs[0], c.ins, isSet(c, "decays")); };
   case sched::KernelKind::lion:
     return [](RuntimeCalls &r, const KernelCall &c) {
       r.lion(c.stream, c.ins, c.outs.size() > 2 ? c.outs[2] : r.absentView(), isSet(c, "decays"));
     };
+  case sched::KernelKind::momentum:
+    return [](RuntimeCalls &r, const KernelCall &c) { r.momentum(c.stream, c.outs[1], c.ins); };
   case sched::KernelKind::sgd:
     return [](RuntimeCalls &r, const KernelCall &c) {
       r.sgd(c.stream, c.ins, c.outs.size() > 2 ? c.outs[2] : r.absentView(), isSet(c, "decays"));

@@ -304,6 +304,23 @@ void RuntimeCalls::adamwList(const Stream &s, const Parameters &parameters, llvm
                              scalars[5], scalars[6], scalars[7], decayMode(decay));
 }
 
+void RuntimeCalls::ema(const Stream &s, llvm::ArrayRef<View> o) {
+  WINDLASS_RUNTIME_STATEMENT(ema, s, o[0], o[1], o[2]);
+}
+
+void RuntimeCalls::momentum(const Stream &s, const View &direction, llvm::ArrayRef<View> o) {
+  WINDLASS_RUNTIME_STATEMENT(momentum, s, direction, o[0], o[1], o[2], o[3]);
+}
+
+void RuntimeCalls::descend(const Stream &s, llvm::ArrayRef<View> o, const View &rounded) {
+  WINDLASS_RUNTIME_STATEMENT(descend, s, o[0], rounded, o[1], o[2], o[3]);
+}
+
+void RuntimeCalls::lamb(const Stream &s, const View &direction, llvm::ArrayRef<View> o, bool decays) {
+  WINDLASS_RUNTIME_STATEMENT(lamb, s, direction, o[0], o[1], o[2], o[3], o[4], o[5], o[6], o[7], o[8], o[9], o[10],
+                             boolean(decays));
+}
+
 void RuntimeCalls::lion(const Stream &s, llvm::ArrayRef<View> o, const View &rounded, bool decays) {
   WINDLASS_RUNTIME_STATEMENT(lion, s, o[0], o[1], rounded, o[2], o[3], o[4], o[5], o[6], o[7], boolean(decays));
 }

@@ -33,6 +33,42 @@ struct adamw_element {
   }
 };
 
+struct lamb_element {
+  using outputs = detail::lamb_step::outputs;
+  using inputs = detail::lamb_step::inputs;
+  detail::lamb_scalars of;
+  WINDLASS_FN void apply(float &d_out, float &m_out, float &v_out, float w, float m, float v, float g) const {
+    detail::lamb_step(of).apply(d_out, m_out, v_out, w, m, v, g);
+  }
+};
+
+struct momentum_element {
+  using outputs = detail::momentum_step::outputs;
+  using inputs = detail::momentum_step::inputs;
+  detail::momentum_scalars of;
+  WINDLASS_FN void apply(float &buffer_out, float &direction, float buffer, float g) const {
+    detail::momentum_step(of).apply(buffer_out, direction, buffer, g);
+  }
+};
+
+struct descend_element {
+  using outputs = detail::descend_step::outputs;
+  using inputs = detail::descend_step::inputs;
+  detail::descend_scalars of;
+  WINDLASS_FN void apply(float &out, float weight, float direction) const {
+    detail::descend_step(of).apply(out, weight, direction);
+  }
+};
+
+struct ema_element {
+  using outputs = detail::ema_step::outputs;
+  using inputs = detail::ema_step::inputs;
+  const float *rate;
+  WINDLASS_FN void apply(float &out, float average, float weight) const {
+    detail::ema_step{*rate}.apply(out, average, weight);
+  }
+};
+
 /// A step with one tensor of state.
 template <class Step, class Scalars> struct average_element {
   using outputs = typename Step::outputs;
@@ -184,6 +220,55 @@ status adamw_list(stream &s, const updated_parameters &parameters, const view &l
       return cuda::launch_update<void>(s, parameters, of);
     }
   });
+}
+
+status lamb(stream &s, const view &direction, const view &weight, const view &exp_avg, const view &exp_avg_sq,
+            const view &gradient, const view &one_minus_beta1, const view &one_minus_beta2, const view &epsilon,
+            const view &weight_decay, const view &bias_correction1, const view &bias_correction2,
+            const view &gradient_scale, bool decays) {
+  const detail::lamb_scalars of(one_minus_beta1, one_minus_beta2, epsilon, weight_decay, bias_correction1,
+                                bias_correction2, gradient_scale, decays);
+  if (s.is_on_host())
+    return detail::lamb_on_host(s, direction, weight, exp_avg, exp_avg_sq, gradient, of);
+  if (!detail::are_updatable(weight, {direction, exp_avg, exp_avg_sq, gradient}, {}))
+    return internal_error("lamb got a weight, direction, state and gradient of different sizes or types");
+  return cuda::submit_map(
+      s, detail::lamb_work(direction, weight, exp_avg, exp_avg_sq, gradient), cuda::lamb_element{of},
+      detail::nest_of<7>({&direction, &exp_avg, &exp_avg_sq, &weight, &exp_avg, &exp_avg_sq, &gradient}));
+}
+
+status momentum(stream &s, const view &direction, const view &buffer, const view &gradient, const view &momentum,
+                const view &gradient_scale) {
+  const detail::momentum_scalars of = {momentum.as<const float>(), gradient_scale.as<const float>()};
+  if (s.is_on_host())
+    return detail::momentum_on_host(s, direction, buffer, gradient, of);
+  if (!detail::are_updatable(buffer, {direction, gradient}, {}))
+    return internal_error("momentum got a buffer, direction and gradient of different sizes or types");
+  return cuda::submit_map(s, detail::momentum_work(direction, buffer, gradient), cuda::momentum_element{of},
+                          detail::nest_of<4>({&buffer, &direction, &buffer, &gradient}));
+}
+
+status descend(stream &s, const view &weight, const view &rounded, const view &direction, const view &rate,
+               const view &decay) {
+  const detail::descend_scalars of = {rate.as<const float>(), decay.as<const float>()};
+  if (s.is_on_host())
+    return detail::descend_on_host(s, weight, rounded, direction, of);
+  if (!detail::are_updatable(weight, {direction}, rounded))
+    return internal_error("descend got a weight and a direction of different sizes or types");
+  const cuda::descend_element f = {of};
+  const work what = detail::descend_work(weight, rounded, direction);
+  if (rounded.is_absent())
+    return cuda::submit_map(s, what, f, detail::nest_of<3>({&weight, &weight, &direction}));
+  return cuda::submit_rounding(s, what, f, rounded.type, detail::nest_of<4>({&weight, &rounded, &weight, &direction}));
+}
+
+status ema(stream &s, const view &average, const view &weight, const view &rate) {
+  if (s.is_on_host())
+    return detail::ema_on_host(s, average, weight, rate);
+  if (!detail::are_updatable(average, {weight}, {}))
+    return internal_error("ema got an average and a weight of different sizes or types");
+  return cuda::submit_map(s, detail::ema_work(average, weight), cuda::ema_element{rate.as<const float>()},
+                          detail::nest_of<3>({&average, &average, &weight}));
 }
 
 status lion(stream &s, const view &weight, const view &exp_avg, const view &rounded, const view &gradient,

@@ -145,6 +145,17 @@ status adamw_list(stream &s, const updated_parameters &, const view &, const vie
                   const view &, const view &, const view &, const view &, decay_mode) {
   return issue(s, "adamw");
 }
+status lamb(stream &s, const view &, const view &, const view &, const view &, const view &, const view &, const view &,
+            const view &, const view &, const view &, const view &, const view &, bool) {
+  return issue(s, "lamb");
+}
+status momentum(stream &s, const view &, const view &, const view &, const view &, const view &) {
+  return issue(s, "momentum");
+}
+status descend(stream &s, const view &, const view &, const view &, const view &, const view &) {
+  return issue(s, "descend");
+}
+status ema(stream &s, const view &, const view &, const view &) { return issue(s, "ema"); }
 status lion(stream &s, const view &, const view &, const view &, const view &, const view &, const view &, const view &,
             const view &, const view &, bool) {
   return issue(s, "lion");

@@ -79,12 +79,12 @@ TEST(Checkpoint, AnyBoxCanBeRead) {
 TEST(Checkpoint, ExportMergesPiecesByName) {
   temporary_folder folder;
   write_checkpoint(folder, "c");
-  status s = export_checkpoint(folder / "c", folder / "out.safetensors", false);
+  status s = export_checkpoint(folder / "c", folder / "out.safetensors", exported::parameters);
   ASSERT_TRUE(s.is_ok()) << s.message();
   auto merged = read_floats(folder / "out.safetensors");
   ASSERT_EQ(merged.size(), 1u);
   EXPECT_THAT(merged["w"], testing::ElementsAre(0, 1, 2, 3, 4, 5, 6, 7));
-  ASSERT_TRUE(export_checkpoint(folder / "c", folder / "out.safetensors", true).is_ok());
+  ASSERT_TRUE(export_checkpoint(folder / "c", folder / "out.safetensors", exported::all).is_ok());
   EXPECT_THAT(read_floats(folder / "out.safetensors")["w/exp_avg"], testing::ElementsAre(9));
 }
 
@@ -98,8 +98,8 @@ TEST(Checkpoint, ExportOfARunTakesTheNewestValidOne) {
   ASSERT_TRUE(list_checkpoints(folder.path(), found).is_ok());
   ASSERT_EQ(found.size(), 2u);
   EXPECT_EQ(found[0].step, 10);
-  EXPECT_TRUE(export_checkpoint(folder.path(), folder / "out.safetensors", false).is_ok());
-  EXPECT_THAT(export_checkpoint(folder / "checkpoints", folder / "x", false).message(),
+  EXPECT_TRUE(export_checkpoint(folder.path(), folder / "out.safetensors", exported::parameters).is_ok());
+  EXPECT_THAT(export_checkpoint(folder / "checkpoints", folder / "x", exported::parameters).message(),
               HasSubstr("holds no checkpoint"));
 }
 

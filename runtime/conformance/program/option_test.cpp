@@ -119,6 +119,8 @@ TEST(Options, CompiledInSettingsMustAgree) {
   EXPECT_THAT(s.message(), HasSubstr("compiled without clipping"));
   EXPECT_TRUE(parse({"--data", "a", "--clip-norm", "0.5"}, o, true).is_ok());
   EXPECT_EQ(o.clip_norm, 0.5);
+  for (const char *flag : {"--ema", "--ema-decay=0.5"})
+    EXPECT_THAT(parse({"--data", "a", flag}, o).message(), HasSubstr("keeps no moving average"));
 }
 
 TEST(Options, WrongFlagsNameTheCause) {

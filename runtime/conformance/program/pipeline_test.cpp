@@ -50,7 +50,7 @@ protected:
   /// All values of a checkpoint, whatever ranks wrote them.
   std::string values(const std::string &name, const std::string &step) {
     const std::string merged = folder / (name + ".safetensors");
-    const status done = export_checkpoint(folder / (name + "/checkpoints/" + step), merged, true);
+    const status done = export_checkpoint(folder / (name + "/checkpoints/" + step), merged, exported::all);
     EXPECT_TRUE(done.is_ok()) << done.message();
     return read_all(merged);
   }

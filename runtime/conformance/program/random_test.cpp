@@ -95,3 +95,12 @@ TEST(Schedule, BiasCorrectionsCountUpdatesFromOne) {
   o.betas = {0.9, 0.999};
   EXPECT_NEAR(scalar_value(p, o, scalar::bias_correction1, 4, {2, {}}), 1 - 0.9 * 0.9 * 0.9, 1e-15);
 }
+
+TEST(Schedule, TheMovingAverageBeginsAsTheWeight) {
+  options o;
+  o.ema_decay = 0.75;
+  EXPECT_EQ(scalar_value({}, o, scalar::ema_rate, 0), 1);
+  EXPECT_EQ(scalar_value({}, o, scalar::ema_rate, 1), 0.25);
+  // The first two updates were left out, so that no weight has moved yet.
+  EXPECT_EQ(scalar_value({}, o, scalar::ema_rate, 2, {2, {}}), 1);
+}

@@ -510,7 +510,7 @@ TEST_F(Sharded, PiecesComeFromFilesAndMergeAgain) {
     ASSERT_EQ(result.code, 0) << result.err;
     EXPECT_EQ(std::filesystem::exists(folder / (name + "/checkpoints/step-000002/parameters-00001.safetensors")),
               layout != cut::whole);
-    status s = export_checkpoint(folder / name, folder / "all.safetensors", true);
+    status s = export_checkpoint(folder / name, folder / "all.safetensors", exported::all);
     ASSERT_TRUE(s.is_ok()) << s.message();
     auto all = read_floats(folder / "all.safetensors"), gradients = read_floats(folder / "g.safetensors");
     ASSERT_EQ(all["split"].size(), 48u);
@@ -556,7 +556,7 @@ TEST_F(Sharded, AnyLayoutResumesAnyOther) {
                                 {"--steps", "4", "--resume", folder / (first + "/checkpoints/step-000002"),
                                  "--dump-gradients", folder / "g.safetensors"});
       ASSERT_EQ(result.code, 0) << result.err;
-      ASSERT_TRUE(export_checkpoint(folder / second, folder / "all.safetensors", true).is_ok());
+      ASSERT_TRUE(export_checkpoint(folder / second, folder / "all.safetensors", exported::all).is_ok());
       if (expected.empty())
         expected = read_all(folder / "all.safetensors"), expected_gradients = read_all(folder / "g.safetensors");
       EXPECT_EQ(read_all(folder / "all.safetensors"), expected) << second;
@@ -580,8 +580,9 @@ TEST_F(Sharded, RandomValuesDoNotDependOnThePlan) {
                      folder / "g.safetensors"})
                   .code,
               0);
-    ASSERT_TRUE(
-        export_checkpoint(folder / (name + "/checkpoints/step-000000"), folder / "all.safetensors", false).is_ok());
+    ASSERT_TRUE(export_checkpoint(folder / (name + "/checkpoints/step-000000"), folder / "all.safetensors",
+                                  exported::parameters)
+                    .is_ok());
     if (expected.empty())
       expected = read_all(folder / "all.safetensors"), expected_gradients = read_all(folder / "g.safetensors");
     EXPECT_EQ(read_all(folder / "all.safetensors"), expected) << name;
@@ -672,7 +673,8 @@ TEST_F(Sharded, LinksInItsFolderLeadARunNowhere) {
   EXPECT_EQ(read_all(victim), "kept");
   EXPECT_EQ(
       std::distance(std::filesystem::directory_iterator(folder / "outside"), std::filesystem::directory_iterator()), 1);
-  EXPECT_TRUE(export_checkpoint(folder / "r/checkpoints/step-000003", folder / "all.safetensors", true).is_ok());
+  EXPECT_TRUE(
+      export_checkpoint(folder / "r/checkpoints/step-000003", folder / "all.safetensors", exported::all).is_ok());
 }
 
 TEST_F(Sharded, WrongSourcesSaySo) {

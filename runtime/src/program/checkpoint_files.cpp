@@ -62,8 +62,9 @@ status list_checkpoints(const std::string &run, std::vector<checkpoint_listing> 
 
 std::string describe_way_on(const std::string &run) {
   std::vector<checkpoint_listing> found;
-  return list_checkpoints(run, found).is_ok() && found.empty() ? "the run had saved no checkpoint yet, so start it again"
-                                                               : "continue from the last checkpoint with --resume";
+  return list_checkpoints(run, found).is_ok() && found.empty()
+             ? "the run had saved no checkpoint yet, so start it again"
+             : "continue from the last checkpoint with --resume";
 }
 
 status find_checkpoint(const std::string &dir, std::string &folder, checkpoint_manifest &manifest) {
@@ -187,7 +188,18 @@ status checkpoint_reader::read(const checkpoint_tensor &tensor, const tensor_par
   return ok_status();
 }
 
-status export_checkpoint(const std::string &dir, const std::string &out, bool with_state) {
+/// Returns the name under which an export has a tensor; empty for one that it leaves out.
+static std::string exported_name(const checkpoint_manifest &manifest, const checkpoint_tensor &tensor, exported what) {
+  constexpr std::string_view suffix = "/ema";
+  if (what != exported::averages)
+    return what == exported::all || !tensor.is_state ? tensor.name : "";
+  if (!tensor.is_state)
+    return manifest.find(tensor.name + std::string(suffix)) ? "" : tensor.name;
+  const std::size_t length = tensor.name.size() - std::min(tensor.name.size(), suffix.size());
+  return tensor.name.compare(length, std::string::npos, suffix) == 0 ? tensor.name.substr(0, length) : "";
+}
+
+status export_checkpoint(const std::string &dir, const std::string &out, exported what) {
   checkpoint_manifest manifest;
   std::string path;
   WINDLASS_TRY(find_checkpoint(dir, path, manifest));
@@ -195,9 +207,16 @@ status export_checkpoint(const std::string &dir, const std::string &out, bool wi
   WINDLASS_TRY(index.open(path, manifest));
   checkpoint_reader reader(index);
   std::vector<safetensors_entry> entries;
+  std::vector<const checkpoint_tensor *> sources;
+  bool has_average = false;
   for (const checkpoint_tensor &tensor : manifest.tensors)
-    if (with_state || !tensor.is_state)
-      entries.push_back({tensor.name, tensor.type, tensor.sizes, 0, 0});
+    if (std::string name = exported_name(manifest, tensor, what); !name.empty()) {
+      entries.push_back({std::move(name), tensor.type, tensor.sizes, 0, 0});
+      sources.push_back(&tensor);
+      has_average |= tensor.is_state;
+    }
+  if (what == exported::averages && !has_average)
+    return bad_input(quote(path) + " has no moving average of the weights: train with --ema-decay");
   folder target;
   output_file file;
   safetensors_writer writer;
@@ -205,11 +224,10 @@ status export_checkpoint(const std::string &dir, const std::string &out, bool wi
   WINDLASS_TRY(file.replace(target, base_name(out)));
   WINDLASS_TRY(writer.create(std::move(file), entries));
   std::vector<std::byte> buffer;
-  for (const safetensors_entry &entry : entries) {
-    const checkpoint_tensor &tensor = *manifest.find(entry.name);
-    buffer.resize(static_cast<std::size_t>(entry.bytes));
-    WINDLASS_TRY(reader.read(tensor, part_of(whole_box(tensor.sizes)), buffer.data()));
-    WINDLASS_TRY(writer.append(buffer.data(), entry.bytes));
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    buffer.resize(static_cast<std::size_t>(entries[i].bytes));
+    WINDLASS_TRY(reader.read(*sources[i], part_of(whole_box(sources[i]->sizes)), buffer.data()));
+    WINDLASS_TRY(writer.append(buffer.data(), entries[i].bytes));
   }
   std::string digest;
   std::int64_t bytes = 0;

@@ -8,30 +8,36 @@
 
 namespace windlass::rt {
 
-/// The shares of the old averages that a step of Adam or Lion keeps.
+/// The shares of the old averages that a step of Adam, LAMB or Lion keeps.
 using beta_pair = std::array<double, 2>;
 
-/// An optimizer and the defaults of its flags: those of PyTorch, for Lion those of its authors.
+/// An optimizer and the defaults of its flags: those of PyTorch, for LAMB and Lion those of their authors.
 struct optimizer_facts {
   const char *name;
   beta_pair betas; ///< zeros for one that has none
   double weight_decay;
-  bool has_epsilon, has_momentum;
+  double epsilon; ///< 0 for one that has none
+  bool has_momentum;
+  double momentum;
   bool has_betas() const { return betas[0] > 0; }
 };
 
 inline optimizer_facts facts_of(optimizer kind) {
   switch (kind) {
   case optimizer::adamw:
-    return {"adamw", {0.9, 0.999}, 0.01, true, false};
+    return {"adamw", {0.9, 0.999}, 0.01, 1e-8, false, 0};
   case optimizer::adam:
-    return {"adam", {0.9, 0.999}, 0, true, false};
+    return {"adam", {0.9, 0.999}, 0, 1e-8, false, 0};
+  case optimizer::lamb:
+    return {"lamb", {0.9, 0.999}, 0.01, 1e-6, false, 0};
   case optimizer::lion:
-    return {"lion", {0.9, 0.99}, 0, false, false};
+    return {"lion", {0.9, 0.99}, 0, 0, false, 0};
+  case optimizer::muon:
+    return {"muon", {0.9, 0.999}, 0.1, 1e-8, true, 0.95};
   case optimizer::sgd:
     break;
   }
-  return {"sgd", {}, 0, false, true};
+  return {"sgd", {}, 0, 0, true, 0};
 }
 
 } // namespace windlass::rt

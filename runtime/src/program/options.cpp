@@ -206,7 +206,7 @@ const option_row rows[] =
          [](options &o, const flag_value &) { return o.shuffle = true, ok_status(); }},
         {"lr", "X", "learning rate (default 0.001)",
          [](options &o, const flag_value &f) { return parse_real(f, 0, infinite, o.lr); }},
-        {"betas", "B1,B2", "AdamW and Adam (default 0.9,0.999), Lion (default 0.9,0.99)",
+        {"betas", "B1,B2", "AdamW, Adam, LAMB and Muon (default 0.9,0.999), Lion (default 0.9,0.99)",
          [](options &o, const flag_value &f) {
            std::vector<std::string> parts = split_list(f.text);
            if (parts.size() != 2)
@@ -215,17 +215,21 @@ const option_row rows[] =
            WINDLASS_TRY(parse_real({f.name, parts[0]}, 0, 1, betas[0]));
            return parse_real({f.name, parts[1]}, 0, 1, betas[1]);
          }},
-        {"eps", "X", "AdamW and Adam (default 1e-8)",
-         [](options &o, const flag_value &f) { return parse_real(f, 0, infinite, o.epsilon); }},
-        {"momentum", "X", "SGD (default 0)",
-         [](options &o, const flag_value &f) { return parse_real(f, 0, 1, o.momentum); }},
-        {"weight-decay", "X", "(default 0.01 with AdamW, 0 with the others)",
+        {"eps", "X", "AdamW, Adam and Muon (default 1e-8), LAMB (default 1e-6)",
+         [](options &o, const flag_value &f) { return parse_real(f, 0, infinite, o.epsilon.emplace()); }},
+        {"momentum", "X", "SGD (default 0), Muon (default 0.95)",
+         [](options &o, const flag_value &f) { return parse_real(f, 0, 1, o.momentum.emplace()); }},
+        {"weight-decay", "X", "(default 0.01 with AdamW and LAMB, 0.1 with Muon, 0 with the others)",
          [](options &o, const flag_value &f) { return parse_real(f, 0, infinite, o.weight_decay.emplace()); }},
         {"clip-norm", "V", "gradients are scaled down to this global norm (default 1, in programs compiled to clip)",
          [](options &o, const flag_value &f) {
            WINDLASS_TRY(parse_real(f, 0, infinite, o.clip_norm));
            return o.clip_norm > 0 ? ok_status() : bad_input("--clip-norm is 0; it has to be above 0");
          }},
+        {"ema-decay", "X",
+         "the share of its old value that the moving average of weights keeps (default 0.999, in programs that have "
+         "one)",
+         [](options &o, const flag_value &f) { return parse_real(f, 0, 1, o.ema_decay); }},
         {"loss-scale", "X", "f16: what the loss is multiplied with at the start, a power of two (default 65536)",
          [](options &o, const flag_value &f) { return parse_scale(f, o.scaling.initial); }},
         {"loss-scale-window", "N", "f16: updates in a row after which the loss scale doubles (default 1000)",
@@ -418,7 +422,7 @@ status unknown_flag(const std::string &name) {
 
 /// The facts that the checks after the parsing ask about: flags that only some programs take, and --steps.
 struct given_flags {
-  bool clip_norm = false;
+  bool clip_norm = false, ema_decay = false;
   bool steps = false;
   std::string loss_scale; ///< one of those of the loss scale
 };
@@ -445,6 +449,12 @@ static status parse_flags(const job &j, const std::vector<std::string> &args, op
     if (flag.name == "--clip") {
       if (!j.clips)
         return bad_input("--clip is given, but this program is compiled without clipping; emit it with --clip")
+            .as(diagnostic::contradiction);
+      continue;
+    }
+    if (flag.name == "--ema") {
+      if (!keeps_ema(j))
+        return bad_input("--ema is given, but this program keeps no moving average of its weights; emit it with --ema")
             .as(diagnostic::contradiction);
       continue;
     }
@@ -478,6 +488,7 @@ static status parse_flags(const job &j, const std::vector<std::string> &args, op
     }
     WINDLASS_TRY(found->set(out, flag));
     given.clip_norm |= flag.name == "--clip-norm";
+    given.ema_decay |= flag.name == "--ema-decay";
     given.steps |= flag.name == "--steps";
     if (flag.name.compare(0, 12, "--loss-scale") == 0)
       given.loss_scale = flag.name;
@@ -523,6 +534,10 @@ status parse_options(const job &j, int argc, const char *const *argv, options &o
   if (given.clip_norm && !j.clips)
     return bad_input("--clip-norm is given, but this program is compiled without clipping; emit it with --clip")
         .as(diagnostic::contradiction);
+  if (given.ema_decay && !keeps_ema(j))
+    return bad_input(
+               "--ema-decay is given, but this program keeps no moving average of its weights; emit it with --ema")
+        .as(diagnostic::contradiction);
   out.ends_with_epochs = out.epochs && !given.steps;
   if (out.data.empty() && (out.steps > 0 || out.ends_with_epochs))
     return usage("--data is missing; give the training data");
@@ -563,7 +578,7 @@ status check_flag(const std::string &name, const std::string &text) {
 }
 
 std::vector<std::string> setting_names() {
-  std::vector<std::string> out = {"average", "micro-batches", "optimizer", "n", "precision", "clip"};
+  std::vector<std::string> out = {"average", "micro-batches", "optimizer", "n", "precision", "clip", "ema"};
   for (const option_row &row : rows)
     if (std::string name = row.name; name != "help" && name != "version" && name != "config")
       out.push_back(name);
@@ -580,7 +595,8 @@ std::string help_text(const job &j) {
   }
   out += "\nCompiled in: " + count_of(count_ranks(j), "rank") + ", --micro-batches " + std::to_string(j.micro_batches) +
          ", --average " + (averages_tokens(j) ? "tokens" : "micro-batches") + ", --precision " + j.precision +
-         ", --optimizer " + facts_of(j.kind).name + (j.clips ? ", clipping" : ", no clipping") + ".\n";
+         ", --optimizer " + facts_of(j.kind).name + (j.clips ? ", clipping" : ", no clipping") +
+         (keeps_ema(j) ? ", a moving average of weights" : "") + ".\n";
   out += "Exit codes: 0 done, 1 bad input, 2 usage, 6 training stopped, 7 interrupted and saved, 70 internal error.\n";
   return out;
 }

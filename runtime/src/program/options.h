@@ -38,9 +38,11 @@ struct options {
   std::optional<std::int64_t> epochs;
   bool ends_with_epochs = false; ///< the run has the steps that they give, not `steps`
   bool shuffle = false;          ///< explicit batches
-  double lr = 1e-3, epsilon = 1e-8, momentum = 0, clip_norm = 1;
+  double lr = 1e-3, clip_norm = 1, ema_decay = 0.999;
   std::optional<beta_pair> betas;     ///< default: the optimizer's
   loss_scale_settings scaling;        ///< of programs that scale their loss
+  std::optional<double> epsilon;      ///< default: the optimizer's
+  std::optional<double> momentum;     ///< default: the optimizer's
   std::optional<double> weight_decay; ///< default: the optimizer's
   lr_schedule schedule = lr_schedule::constant;
   std::optional<std::int64_t> schedule_steps; ///< default: steps

@@ -136,10 +136,10 @@ std::string describe_settings(const job &j, const options &o, const run_record &
     out.raw("beta1", json_number(betas[0]));
     out.raw("beta2", json_number(betas[1]));
   }
-  if (facts.has_epsilon)
-    out.raw("eps", json_number(o.epsilon));
+  if (facts.epsilon > 0)
+    out.raw("eps", json_number(scalar_value(j, o, scalar::epsilon, 0)));
   if (facts.has_momentum)
-    out.raw("momentum", json_number(o.momentum));
+    out.raw("momentum", json_number(scalar_value(j, o, scalar::momentum, 0)));
   out.raw("weight_decay", json_number(scalar_value(j, o, scalar::weight_decay, 0)));
   out.add("micro_batches", j.micro_batches);
   out.add("average", averages_tokens(j) ? "tokens" : "micro-batches");
@@ -148,6 +148,8 @@ std::string describe_settings(const job &j, const options &o, const run_record &
   out.add("warmup", o.warmup);
   if (j.clips)
     out.raw("clip_norm", json_number(o.clip_norm));
+  if (keeps_ema(j))
+    out.raw("ema_decay", json_number(o.ema_decay));
   out.add("precision", j.precision);
   if (scales_loss(j)) {
     out.raw("loss_scale", json_number(o.scaling.initial));

@@ -32,6 +32,8 @@ bool has_scalar(const job &j, scalar kind) {
 
 bool scales_loss(const job &j) { return has_scalar(j, scalar::loss_scale); }
 
+bool keeps_ema(const job &j) { return has_scalar(j, scalar::ema_rate); }
+
 bool averages_tokens(const job &j) { return j.labels.sizes.size > 0; }
 
 beta_pair betas_of(const job &j, const options &o) { return o.betas.value_or(facts_of(j.kind).betas); }
@@ -47,17 +49,19 @@ double scalar_value(const job &j, const options &o, scalar kind, std::int64_t s,
   case scalar::one_minus_beta2:
     return 1 - betas_of(j, o)[1];
   case scalar::epsilon:
-    return o.epsilon;
+    return o.epsilon.value_or(facts_of(j.kind).epsilon);
   case scalar::weight_decay:
     return o.weight_decay.value_or(facts_of(j.kind).weight_decay);
   case scalar::momentum:
-    return o.momentum;
+    return o.momentum.value_or(facts_of(j.kind).momentum);
   case scalar::clip_norm:
     return o.clip_norm;
   case scalar::bias_correction1:
     return -std::expm1(t * std::log(betas_of(j, o)[0])); // 1 - beta^t without cancellation; 1 for beta = 0
   case scalar::bias_correction2:
     return -std::expm1(t * std::log(betas_of(j, o)[1]));
+  case scalar::ema_rate:
+    return t <= 1 ? 1 : 1 - o.ema_decay; // the average begins as the weight
   case scalar::loss_scale:
     return past.scale.value;
   case scalar::inverse_loss_scale:

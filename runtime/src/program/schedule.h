@@ -25,6 +25,9 @@ bool has_scalar(const job &j, scalar kind);
 /// Returns whether the program's gradients are of a scaled loss; its updates then skip overflows by themselves.
 bool scales_loss(const job &j);
 
+/// Returns whether the program keeps a moving average of its weights.
+bool keeps_ema(const job &j);
+
 /// Returns whether a step's loss is the mean over the labels of all its micro-batches, not the mean of their losses.
 bool averages_tokens(const job &j);
 

@@ -22,6 +22,10 @@ sched.program @program on <[]> {
 // CHECK: WINDLASS_TRY(adamw(compute, at({{.*}}), at({{.*}}), at({{.*}}), at([[H]]), at({{.*}}), at([[RATE]]), {{.*}}, decay_mode::none));
 // CHECK: WINDLASS_TRY(adamw({{.*}}, decay_mode::coupled));
 // CHECK: WINDLASS_TRY(lion(compute, at({{.*}}), at({{.*}}), at({{.*}}), at({{.*}}), at([[RATE]]), {{.*}}, true));
+// CHECK: WINDLASS_TRY(lamb(compute, at({{.*}}), at({{.*}}), at({{.*}}), at({{.*}}), at({{.*}}), at([[RATE]]), {{.*}}, true));
+// CHECK: WINDLASS_TRY(momentum(compute, at({{.*}}), at({{.*}}), at({{.*}}), at([[RATE]]), at([[RATE]])));
+// CHECK: WINDLASS_TRY(descend(compute, at({{.*}}), at({{.*}}), at({{.*}}), at([[RATE]]), at([[RATE]])));
+// CHECK: WINDLASS_TRY(ema(compute, at({{.*}}), at({{.*}}), at([[RATE]])));
 sched.arena @device_arena device bytes 4096
 sched.stream @compute compute
 func.func @init() attributes {sched.step = #sched.step<init, chunk 0>} { return }
@@ -48,6 +52,11 @@ func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} {
   sched.launch adamw on @compute ins(%b, %bm, %bv, %bg, %s, %s, %s, %s, %s, %s, %s, %s) outs(%b, %bm, %bv, %h) {} : (memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xbf16>)
   sched.launch adamw on @compute ins(%b, %bm, %bv, %bg, %s, %s, %s, %s, %s, %s, %s, %s) outs(%b, %bm, %bv, %h) {coupled, decays} : (memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xbf16>)
   sched.launch lion on @compute ins(%b, %bm, %bg, %s, %s, %s, %s, %s) outs(%b, %bm, %h) {decays} : (memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<4xf32>, memref<4xf32>, memref<4xbf16>)
+  %bd = sched.buffer @device_arena[1024] : memref<4xf32>
+  sched.launch lamb on @compute ins(%b, %bm, %bv, %bg, %s, %s, %s, %s, %s, %s, %s) outs(%bd, %bm, %bv) {decays} : (memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<4xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<4xf32>, memref<4xf32>, memref<4xf32>)
+  sched.launch momentum on @compute ins(%bm, %bg, %s, %s) outs(%bm, %bd) {} : (memref<4xf32>, memref<4xf32>, memref<f32>, memref<f32>) -> (memref<4xf32>, memref<4xf32>)
+  sched.launch descend on @compute ins(%b, %bd, %s, %s) outs(%b, %h) {} : (memref<4xf32>, memref<4xf32>, memref<f32>, memref<f32>) -> (memref<4xf32>, memref<4xbf16>)
+  sched.launch ema on @compute ins(%bm, %b, %s) outs(%bm) {} : (memref<4xf32>, memref<4xf32>, memref<f32>) -> memref<4xf32>
   return
 }
 func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} { return }

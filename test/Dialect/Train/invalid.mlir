@@ -587,6 +587,38 @@ func.func @f(%w: tensor<4xf32>, %v: tensor<5xf32>, %h: tensor<f32>) {
 
 // -----
 
+func.func @f(%w: tensor<4xf32>, %v: tensor<5xf32>, %h: tensor<f32>) {
+  // expected-error @+1 {{operand 3 has type 'tensor<5xf32>', but the weight 'tensor<4xf32>' needs 'tensor<4xf32>'}}
+  %0:3 = train.lamb %w, %w, %w, %v, %h, %h, %h, %h, %h, %h, %h : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<5xf32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>) -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>)
+  return
+}
+
+// -----
+
+func.func @f(%w: tensor<4xf32>, %v: tensor<5xf32>, %h: tensor<f32>) {
+  // expected-error @+1 {{operand 1 has type 'tensor<5xf32>', but the weight 'tensor<4xf32>' needs 'tensor<4xf32>'}}
+  %0:2 = train.momentum %w, %v, %h, %h : (tensor<4xf32>, tensor<5xf32>, tensor<f32>, tensor<f32>) -> (tensor<4xf32>, tensor<4xf32>)
+  return
+}
+
+// -----
+
+func.func @f(%w: tensor<4xf32>, %v: tensor<5xf32>, %h: tensor<f32>) {
+  // expected-error @+1 {{operand 1 has type 'tensor<5xf32>', but the weight 'tensor<4xf32>' needs 'tensor<4xf32>'}}
+  %0 = train.descend %w, %v, %h, %h : (tensor<4xf32>, tensor<5xf32>, tensor<f32>, tensor<f32>) -> tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%w: tensor<4xf32>, %v: tensor<4xf32>, %d: tensor<f64>) {
+  // expected-error @+1 {{operand 2 has type 'tensor<f64>', but the weight 'tensor<4xf32>' needs 'tensor<f32>'}}
+  %0 = train.ema %w, %v, %d : (tensor<4xf32>, tensor<4xf32>, tensor<f64>) -> tensor<4xf32>
+  return
+}
+
+// -----
+
 func.func @f(%w: tensor<4xf32>, %h: tensor<f32>, %d: tensor<f64>) {
   // expected-error @below {{operand 6 has type 'tensor<f64>', but the weight 'tensor<4xf32>' needs 'tensor<f32>'}}
   %0:2 = train.sgd %w, %w, %w, %h, %h, %h, %d : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f64>) -> (tensor<4xf32>, tensor<4xf32>)

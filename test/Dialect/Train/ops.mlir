@@ -199,8 +199,16 @@ func.func @optimizer(%g: tensor<8x4xf32>) {
   %0:3 = train.adamw %w, %m, %m, %g, %h, %h, %h, %h, %h, %h, %h, %c decays : (tensor<8x4xf32>, tensor<8x4xf32>, tensor<8x4xf32>, tensor<8x4xf32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>) -> (tensor<8x4xf32>, tensor<8x4xf32>, tensor<8x4xf32>)
   // CHECK: train.adamw {{.*}} decays coupled :
   %4:3 = train.adamw %w, %m, %m, %g, %h, %h, %h, %h, %h, %h, %h, %c decays coupled : (tensor<8x4xf32>, tensor<8x4xf32>, tensor<8x4xf32>, tensor<8x4xf32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>) -> (tensor<8x4xf32>, tensor<8x4xf32>, tensor<8x4xf32>)
+  // CHECK: train.lamb {{.*}} decays :
+  %7:3 = train.lamb %w, %m, %m, %g, %h, %h, %h, %h, %h, %h, %c decays : (tensor<8x4xf32>, tensor<8x4xf32>, tensor<8x4xf32>, tensor<8x4xf32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>) -> (tensor<8x4xf32>, tensor<8x4xf32>, tensor<8x4xf32>)
+  // CHECK: train.momentum %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} : (tensor<8x4xf32>, tensor<8x4xf32>, tensor<f32>, tensor<f32>) -> (tensor<8x4xf32>, tensor<8x4xf32>)
+  %9:2 = train.momentum %m, %g, %h, %c : (tensor<8x4xf32>, tensor<8x4xf32>, tensor<f32>, tensor<f32>) -> (tensor<8x4xf32>, tensor<8x4xf32>)
+  // CHECK: train.descend %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} : (tensor<8x4xf32>, tensor<8x4xf32>, tensor<f32>, tensor<f32>) -> tensor<8x4xf32>
+  %8 = train.descend %w, %7#0, %h, %h : (tensor<8x4xf32>, tensor<8x4xf32>, tensor<f32>, tensor<f32>) -> tensor<8x4xf32>
   // CHECK: train.lion {{.*}} decays :
   %5:2 = train.lion %w, %m, %g, %h, %h, %h, %h, %c decays : (tensor<8x4xf32>, tensor<8x4xf32>, tensor<8x4xf32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>) -> (tensor<8x4xf32>, tensor<8x4xf32>)
+  // CHECK: train.ema %{{.*}}, %{{.*}}, %{{.*}} : (tensor<8x4xf32>, tensor<8x4xf32>, tensor<f32>) -> tensor<8x4xf32>
+  %6 = train.ema %m, %w, %h : (tensor<8x4xf32>, tensor<8x4xf32>, tensor<f32>) -> tensor<8x4xf32>
   // CHECK: train.sgd
   %1:2 = train.sgd %w, %m, %g, %h, %h, %h, %c : (tensor<8x4xf32>, tensor<8x4xf32>, tensor<8x4xf32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>) -> (tensor<8x4xf32>, tensor<8x4xf32>)
   // CHECK: train.average %{{.*}}, %{{.*}} rate 1.000000e-01 : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<8x4xf32>

@@ -28,6 +28,8 @@ struct ProgramSettings {
   /// "micro-batches": a step's loss is the mean of their losses; "tokens": the mean over the labels of all of them.
   std::string average = "micro-batches";
   bool clip = false;
+  /// Whether an exponential moving average of each weight is kept.
+  bool ema = false;
 };
 
 struct PlanSettings : ProgramSettings {

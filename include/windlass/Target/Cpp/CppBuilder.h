@@ -278,6 +278,10 @@ public:
   /// Adds the call of an update; `operands` are in the order of the `train` operator.
   void adamw(const Stream &s, llvm::ArrayRef<View> operands, const View &rounded, rt::decay_mode decay);
   void adamwList(const Stream &s, const Parameters &parameters, llvm::ArrayRef<View> scalars, rt::decay_mode decay);
+  void momentum(const Stream &s, const View &direction, llvm::ArrayRef<View> operands);
+  void descend(const Stream &s, llvm::ArrayRef<View> operands, const View &rounded);
+  void ema(const Stream &s, llvm::ArrayRef<View> operands);
+  void lamb(const Stream &s, const View &direction, llvm::ArrayRef<View> operands, bool decays);
   void lion(const Stream &s, llvm::ArrayRef<View> operands, const View &rounded, bool decays);
   void sgd(const Stream &s, llvm::ArrayRef<View> operands, const View &rounded, bool decays);
 

@@ -364,6 +364,8 @@ Error plan::checkPlanFits(const PlanFile &plan, const PlanSettings &settings, St
     return error;
   if (Error error = compare("clip", planned.clip, settings.clip))
     return error;
+  if (Error error = compare("ema", planned.ema, settings.ema))
+    return error;
   if (Error error = compareNames("trainable", planned.trainable, settings.trainable))
     return error;
   if (Error error = compareNames("no-decay", planned.noDecay, settings.noDecay))

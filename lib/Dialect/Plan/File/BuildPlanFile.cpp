@@ -29,6 +29,8 @@ PlanSettings plan::getPlanSettings(ModuleOp module, std::map<std::string, int64_
       settings.microBatches = microBatches.getInt();
     if (auto clip = attribute.getAs<BoolAttr>("clip"))
       settings.clip = clip.getValue();
+    if (auto ema = attribute.getAs<BoolAttr>("ema"))
+      settings.ema = ema.getValue();
   }
   if (module->hasAttr(train::kCountedLabelsAttr))
     settings.average = "tokens";

@@ -179,6 +179,7 @@ void diffSettings(Differ &differ, const PlanSettings &before, const PlanSettings
   addScales("lr_scales", before.rateScales, after.rateScales);
   differ.add("", "average", before.average, after.average);
   differ.add("", "clip", asText(before.clip), asText(after.clip));
+  differ.add("", "ema", asText(before.ema), asText(after.ema));
   differ.add("", "loss", before.loss, after.loss);
   differ.add("", "micro_batches", std::to_string(before.microBatches), std::to_string(after.microBatches));
   differ.add("", "optimizer", before.optimizer, after.optimizer);

@@ -98,6 +98,7 @@ private:
                                  ", but losses are averaged over 'micro-batches' or "
                                  "'tokens'");
     settings.clip = reader.getBoolean("clip");
+    settings.ema = reader.find("ema") && reader.getBoolean("ema");
     settings.loss = reader.getString("loss");
     settings.microBatches = reader.getInteger("micro_batches", 1, kMax);
     settings.noDecay = reader.getStrings("no_decay");

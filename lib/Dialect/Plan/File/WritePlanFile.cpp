@@ -107,6 +107,8 @@ static void addSettings(Writer &writer, const PlanSettings &settings) {
   for (const auto &[name, size] : settings.dims)
     dims[name] = size;
   writer.add("dims", std::move(dims));
+  if (settings.ema)
+    writer.add("ema", true);
   writer.add("loss", settings.loss);
   addScales("lr_scales", settings.rateScales);
   writer.add("micro_batches", settings.microBatches);

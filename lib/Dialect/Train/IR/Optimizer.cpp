@@ -12,12 +12,18 @@ llvm::ArrayRef<Optimizer> windlass::train::getOptimizers() {
                                    momentum[] = {"momentum_buffer"};
   static constexpr H adam[] = {H::learning_rate, H::one_minus_beta1,  H::one_minus_beta2, H::epsilon,
                                H::weight_decay,  H::bias_correction1, H::bias_correction2},
+                     lamb[] = {H::one_minus_beta1, H::one_minus_beta2,  H::epsilon,
+                               H::weight_decay,    H::bias_correction1, H::bias_correction2},
                      lion[] = {H::learning_rate, H::one_minus_beta1, H::one_minus_beta2, H::weight_decay},
                      sgd[] = {H::learning_rate, H::momentum, H::weight_decay};
-  static const Optimizer all[] = {{"adamw", AdamWOp::getOperationName(), moments, adam, /*isCoupled=*/false},
+  static const Optimizer all[] = {{"adamw", AdamWOp::getOperationName(), moments, adam},
                                   {"adam", AdamWOp::getOperationName(), moments, adam, /*isCoupled=*/true},
-                                  {"lion", LionOp::getOperationName(), average, lion, /*isCoupled=*/false},
-                                  {"sgd", SgdOp::getOperationName(), momentum, sgd, /*isCoupled=*/false}};
+                                  {"lamb", LambOp::getOperationName(), moments, lamb, /*isCoupled=*/false,
+                                   /*givesDirection=*/true},
+                                  {"lion", LionOp::getOperationName(), average, lion},
+                                  {"muon", AdamWOp::getOperationName(), moments, adam, /*isCoupled=*/false,
+                                   /*givesDirection=*/false, /*orthogonalizes=*/true},
+                                  {"sgd", SgdOp::getOperationName(), momentum, sgd}};
   return all;
 }
 
@@ -34,7 +40,9 @@ std::optional<std::pair<llvm::StringRef, double>> windlass::train::parseScale(ll
   return std::pair(glob, scale);
 }
 
-bool windlass::train::isOptimizerStep(Operation *op) { return llvm::isa<AdamWOp, LionOp, SgdOp>(op); }
+bool windlass::train::isOptimizerStep(Operation *op) {
+  return llvm::isa<AdamWOp, DescendOp, EmaOp, LambOp, LionOp, MomentumOp, SgdOp>(op);
+}
 
 namespace {
 
@@ -69,6 +77,30 @@ FailureOr<Types> inferSgd(SgdOp::Adaptor op, Emit emit) {
   return Types(2, op.getWeight().getType());
 }
 
+FailureOr<Types> inferLamb(LambOp::Adaptor op, Emit emit) {
+  if (failed(checkUpdate(emit, op.getOperands(), 4)))
+    return failure();
+  return Types(3, op.getWeight().getType());
+}
+
+FailureOr<Types> inferMomentum(MomentumOp::Adaptor op, Emit emit) {
+  if (failed(checkUpdate(emit, op.getOperands(), 2)))
+    return failure();
+  return Types(2, op.getBuffer().getType());
+}
+
+FailureOr<Types> inferDescend(DescendOp::Adaptor op, Emit emit) {
+  if (failed(checkUpdate(emit, op.getOperands(), 2)))
+    return failure();
+  return Types{op.getWeight().getType()};
+}
+
+FailureOr<Types> inferEma(EmaOp::Adaptor op, Emit emit) {
+  if (failed(checkUpdate(emit, op.getOperands(), 2)))
+    return failure();
+  return Types{op.getAverage().getType()};
+}
+
 FailureOr<Types> inferAverage(AverageOp::Adaptor op, Emit emit) {
   if (failed(checkUpdate(emit, op.getOperands(), 2)))
     return failure();
@@ -98,6 +130,10 @@ OpFactors getUpdateFactors(Operation *op) {
 WINDLASS_INFERRED_OP(AdamWOp, inferAdamW)
 WINDLASS_INFERRED_OP(LionOp, inferLion)
 WINDLASS_INFERRED_OP(SgdOp, inferSgd)
+WINDLASS_INFERRED_OP(LambOp, inferLamb)
+WINDLASS_INFERRED_OP(MomentumOp, inferMomentum)
+WINDLASS_INFERRED_OP(DescendOp, inferDescend)
+WINDLASS_INFERRED_OP(EmaOp, inferEma)
 WINDLASS_INFERRED_OP(AverageOp, inferAverage)
 
 OpFactors SquareSumOp::getFactors() {
@@ -131,6 +167,22 @@ PrecisionClass LionOp::getPrecisionClass() { return PrecisionClass::Full; }
 OpFactors SgdOp::getFactors() { return getUpdateFactors(*this); }
 OpCost SgdOp::getCost() { return getTrafficCost(*this, 4); }
 PrecisionClass SgdOp::getPrecisionClass() { return PrecisionClass::Full; }
+
+OpFactors LambOp::getFactors() { return getUpdateFactors(*this); }
+OpCost LambOp::getCost() { return getTrafficCost(*this, 7); }
+PrecisionClass LambOp::getPrecisionClass() { return PrecisionClass::Full; }
+
+OpFactors MomentumOp::getFactors() { return getUpdateFactors(*this); }
+OpCost MomentumOp::getCost() { return getTrafficCost(*this, 7); }
+PrecisionClass MomentumOp::getPrecisionClass() { return PrecisionClass::Full; }
+
+OpFactors DescendOp::getFactors() { return getUpdateFactors(*this); }
+OpCost DescendOp::getCost() { return getTrafficCost(*this, 4); }
+PrecisionClass DescendOp::getPrecisionClass() { return PrecisionClass::Full; }
+
+OpFactors EmaOp::getFactors() { return getUpdateFactors(*this); }
+OpCost EmaOp::getCost() { return getTrafficCost(*this, 3); }
+PrecisionClass EmaOp::getPrecisionClass() { return PrecisionClass::Full; }
 
 OpFactors AverageOp::getFactors() { return getUpdateFactors(*this); }
 OpCost AverageOp::getCost() { return getTrafficCost(*this, 2); }

@@ -1,4 +1,5 @@
 // train-add-optimizer
+#include "MuonStep.h"
 #include "NamePatterns.h"
 #include "windlass/Dialect/Train/IR/Optimizers.h"
 #include "windlass/Dialect/Train/Transforms/Passes.h"
@@ -20,17 +21,25 @@ namespace {
 class UpdateBuilder {
 public:
   UpdateBuilder(ModuleOp module, SmallVector<ParameterOp> weights, int64_t microBatches, const Optimizer &optimizer,
-                bool clips, bool scalesLoss)
+                bool clips, bool averages, bool scalesLoss)
       : module(module), weights(std::move(weights)), microBatches(microBatches), optimizer(optimizer), clips(clips),
-        scalesLoss(scalesLoss), builder(module.getContext()) {}
+        averages(averages), scalesLoss(scalesLoss), builder(module.getContext()) {}
 
   void build() {
     for (ParameterOp parameter : module.getOps<ParameterOp>())
       lastParameter = parameter;
+    if (optimizer.orthogonalizes)
+      matrices = findMuonMatrices(module);
     for (ParameterOp weight : weights)
-      if (!weight.isRunningStatistic())
-        for (StringRef name : optimizer.states)
-          states[weight].push_back(addState(weight, name));
+      if (!weight.isRunningStatistic()) {
+        if (matrices.contains(weight))
+          states[weight].push_back(addState(weight, "momentum_buffer"));
+        else
+          for (StringRef name : optimizer.states)
+            states[weight].push_back(addState(weight, name));
+        if (averages)
+          averageOf[weight] = addState(weight, kEmaState);
+      }
     addFunction();
   }
 
@@ -112,8 +121,13 @@ private:
       if (weight.isRunningStatistic())
         addAverage(weight, gradient);
       else
-        addStep(weight, gradient, scale);
+        newWeights.emplace_back(weight, matrices.contains(weight) ? addMuonStep(weight, gradient, scale)
+                                                                  : addStep(weight, gradient, scale));
     }
+    // Behind all steps, which one command may make together.
+    if (averages)
+      for (auto [weight, value] : newWeights)
+        addEma(weight, value);
     func::ReturnOp::create(builder, module.getLoc(), norm);
   }
 
@@ -161,7 +175,60 @@ private:
                                    builder.getF64FloatAttr(rate)));
   }
 
-  void addStep(ParameterOp weight, Value gradient, Value scale) {
+  /// Returns the norm of a weight over that of its direction; 1 where one of them is 0.
+  Value addTrustRatio(ParameterOp weight, Value value, Value direction) {
+    Location loc = weight.getLoc();
+    auto id = [&](StringRef name) { return (weight.getLogicalName() + "/" + name).str(); };
+    Value ofWeight = make<SquareSumOp>(id("weight_square_sum"), loc, scalarType, value);
+    Value ofDirection = make<SquareSumOp>(id("direction_square_sum"), loc, scalarType, direction);
+    Value least = make<MinOp>(id("least_square_sum"), loc, ofWeight, ofDirection);
+    Value isPositive = make<CompareOp>(id("has_norms"), loc, scalarType.clone(builder.getI1Type()), Predicate::less,
+                                       getConstant(APFloat(0.0)), least);
+    Value ratio = make<SqrtOp>(id("norm_ratio"), loc, make<DivOp>(id("square_ratio"), loc, ofWeight, ofDirection));
+    return make<SelectOp>(id("trust_ratio"), loc, scalarType, isPositive, ratio, getConstant(APFloat(1.0)));
+  }
+
+  /// Returns the weight moved along a direction.
+  Value addDescent(ParameterOp weight, Value value, Value direction) {
+    Value rate = getHyperparameter(weight, Hyperparameter::learning_rate);
+    if (weight.getDecays())
+      rate = make<MulOp>(weight.getLogicalName() + "/rate", weight.getLoc(), rate,
+                         addTrustRatio(weight, value, direction));
+    // The direction has the decay in it.
+    return make<DescendOp>(weight.getLogicalName() + "/descend", weight.getLoc(), value, direction, rate,
+                           getConstant(APFloat(0.0)));
+  }
+
+  /// Returns the new value of a matrix that takes Muon's step: it shrinks by its decay, then it descends along the
+  /// orthogonalized momentum.
+  Value addMuonStep(ParameterOp weight, Value gradient, Value scale) {
+    ParameterOp state = states[weight].front();
+    Value value = read(weight), rate = getHyperparameter(weight, Hyperparameter::learning_rate);
+    Location loc = weight.getLoc();
+    auto id = [&](const Twine &name) { return (weight.getLogicalName() + "/" + name).str(); };
+    auto momentum = make<MomentumOp>(id("momentum"), loc, read(state), gradient,
+                                     getHyperparameter(Hyperparameter::momentum), scale);
+    write(state, momentum.getNewBuffer());
+    MuonStep step(builder, loc, "update/" + weight.getLogicalName().str());
+    Value direction = step.orthogonalize(momentum.getDirection());
+    Value decay = weight.getDecays()
+                      ? make<MulOp>(id("decay"), loc, rate, getHyperparameter(weight, Hyperparameter::weight_decay))
+                      : getConstant(APFloat(0.0));
+    Value adjusted = make<MulOp>(id("rate"), loc, rate, getConstant(APFloat(getMuonScale(weight.getTensorType()))));
+    value = make<DescendOp>(id("descend"), loc, value, direction, adjusted, decay);
+    write(weight, value);
+    return value;
+  }
+
+  /// Moves the average of a weight towards its new value.
+  void addEma(ParameterOp weight, Value value) {
+    ParameterOp average = averageOf.lookup(weight);
+    write(average, make<EmaOp>(weight.getLogicalName() + "/ema", weight.getLoc(), read(average), value,
+                               getHyperparameter(Hyperparameter::ema_rate)));
+  }
+
+  /// Returns the new weight.
+  Value addStep(ParameterOp weight, Value gradient, Value scale) {
     SmallVector<Value> operands{read(weight)};
     for (ParameterOp state : states[weight])
       operands.push_back(read(state));
@@ -178,9 +245,13 @@ private:
     Operation *made = builder.create(step);
     made->setAttr(kIdAttr,
                   builder.getStringAttr("update/" + weight.getLogicalName() + "/" + made->getName().stripDialect()));
-    write(weight, made->getResult(0));
+    Value value = made->getResult(0);
+    if (optimizer.givesDirection)
+      value = addDescent(weight, operands.front(), value);
+    write(weight, value);
     for (auto [index, state] : llvm::enumerate(states[weight]))
       write(state, made->getResult(index + 1));
+    return value;
   }
 
   ModuleOp module;
@@ -188,12 +259,16 @@ private:
   /// The micro-batches of a step over all replicas.
   int64_t microBatches;
   const Optimizer &optimizer;
-  bool clips, scalesLoss;
+  bool clips, averages, scalesLoss;
   /// The parameter behind which state is added: the last one that existed before.
   ParameterOp lastParameter;
   OpBuilder builder;
   RankedTensorType scalarType;
   llvm::DenseMap<Operation *, SmallVector<ParameterOp, 2>> states;
+  llvm::DenseMap<Operation *, ParameterOp> averageOf;
+  /// The weights that take Muon's step.
+  llvm::DenseSet<Operation *> matrices;
+  SmallVector<std::pair<ParameterOp, Value>> newWeights;
   llvm::DenseMap<unsigned, Value> hyperparameters;
   /// By kind of scale and scale.
   llvm::DenseMap<std::pair<StringRef, Attribute>, Value> scaled;
@@ -243,11 +318,13 @@ private:
         failed(applyScales("decay-scale", decayScales, kDecayScaleAttr)))
       return failure();
     int64_t microBatchesOfStep = cast<IntegerAttr>(settings.get("micro_batches")).getInt();
-    UpdateBuilder(module, weights, microBatchesOfStep, *chosen, clip, settings.get(kScalesLossSetting) != nullptr)
+    UpdateBuilder(module, weights, microBatchesOfStep, *chosen, clip, ema, settings.get(kScalesLossSetting) != nullptr)
         .build();
 
     settings.set("optimizer", builder.getStringAttr(optimizer));
     settings.set("clip", builder.getBoolAttr(clip));
+    if (ema)
+      settings.set("ema", builder.getBoolAttr(true));
     module->setAttr(kSettingsAttr, settings.getDictionary(module.getContext()));
     return success();
   }

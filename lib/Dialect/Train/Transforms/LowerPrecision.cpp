@@ -55,6 +55,8 @@ public:
         parameter.setComputeType(narrow);
     for (func::FuncOp function : getReaders())
       lower(function);
+    if (func::FuncOp update = getUpdateFunction(module))
+      lowerProducts(update);
     lowerInitValues();
     setTypes(getInitFunction(module));
     for (func::FuncOp function : getReaders())
@@ -90,6 +92,28 @@ private:
         op->erase();
       }
     replaced.clear();
+  }
+
+  /// Lets the products of optimizer steps read bf16, as Muon's authors do, and add up in f32.
+  void lowerProducts(func::FuncOp update) {
+    Type type = BFloat16Type::get(module.getContext());
+    llvm::DenseMap<Value, Value> casts;
+    for (auto product : update.getOps<MatmulOp>()) {
+      for (OpOperand &operand : product->getOpOperands()) {
+        Value value = operand.get();
+        Value &cast = casts[value];
+        if (!cast) {
+          OpBuilder builder(module.getContext());
+          builder.setInsertionPointAfterValue(value);
+          auto op = CastOp::create(builder, product.getLoc(), withElement(value, type), value);
+          auto id = value.getDefiningOp()->getAttrOfType<StringAttr>(kIdAttr);
+          op->setAttr(kIdAttr, builder.getStringAttr((id ? id.getValue() : StringRef("update")) + "/cast"));
+          cast = op.getResult();
+        }
+        operand.set(cast);
+      }
+      product.setWide(true);
+    }
   }
 
   /// Whether the value is in f32 only for a router, so that all other readers, and the backward pass, take it narrow.

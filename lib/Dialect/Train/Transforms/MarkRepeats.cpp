@@ -172,9 +172,11 @@ void markUpdate(Block &body) {
     if (!isOptimizerStep(&op))
       continue;
     Operations block;
-    for (Value operand : op.getOperands())
-      if (auto read = operand.getDefiningOp<ReadOp>())
-        block.push_back(read);
+    // The weight that descends is read by the step that gives the direction.
+    if (!isa<DescendOp>(op))
+      for (Value operand : op.getOperands())
+        if (auto read = operand.getDefiningOp<ReadOp>())
+          block.push_back(read);
     block.push_back(&op);
     for (Operation *user : op.getUsers())
       if (isa<WriteOp>(user))

@@ -127,10 +127,13 @@ private:
   std::int32_t open_ = -1;
 };
 
-/// Merges a verified checkpoint into one safetensors file of whole tensors by logical name: parameters and buffers, and
-/// with `with_state` the optimizer's state. `dir` is a checkpoint's folder, or a run's, whose newest valid checkpoint
-/// is taken.
-status export_checkpoint(const std::string &dir, const std::string &out, bool with_state);
+/// The tensors of an export: parameters and buffers; these and the optimizer's state; or these with the moving averages
+/// of weights in the place of the weights.
+enum class exported { parameters, all, averages };
+
+/// Merges a verified checkpoint into one safetensors file of whole tensors by logical name. `dir` is a checkpoint's
+/// folder, or a run's, whose newest valid checkpoint is taken. Fails where averages are asked for and none is there.
+status export_checkpoint(const std::string &dir, const std::string &out, exported what);
 
 } // namespace windlass::rt
 

@@ -246,6 +246,24 @@ status adamw_list(stream &s, const updated_parameters &parameters, const view &l
                   const view &one_minus_beta1, const view &one_minus_beta2, const view &epsilon,
                   const view &weight_decay, const view &bias_correction1, const view &bias_correction2,
                   const view &gradient_scale, decay_mode decay);
+/// Computes the direction of a step of LAMB from weight and gradient, and updates the state in place. The scalars are
+/// as in adamw. Where gradient_scale is NaN, the direction becomes 0 and the state stays.
+status lamb(stream &s, const view &direction, const view &weight, const view &exp_avg, const view &exp_avg_sq,
+            const view &gradient, const view &one_minus_beta1, const view &one_minus_beta2, const view &epsilon,
+            const view &weight_decay, const view &bias_correction1, const view &bias_correction2,
+            const view &gradient_scale, bool decays);
+/// Updates the buffer of Muon's momentum in place, buffer <- buffer + (1 - momentum) (g - buffer), where g is scaled,
+/// and computes the direction g + momentum (buffer - g). Where gradient_scale is NaN, the direction becomes 0 and the
+/// buffer stays.
+status momentum(stream &s, const view &direction, const view &buffer, const view &gradient, const view &momentum,
+                const view &gradient_scale);
+/// Lets a weight shrink and moves it along a direction, in place: weight <- weight (1 - decay) - rate direction. All
+/// are f32, `rate` and `decay` scalars. `rounded` is as in adamw.
+status descend(stream &s, const view &weight, const view &rounded, const view &direction, const view &rate,
+               const view &decay);
+/// Moves an average towards a weight, in place: average <- average + rate (weight - average). All are f32; `rate` is a
+/// scalar.
+status ema(stream &s, const view &average, const view &weight, const view &rate);
 /// Updates in place by Lion: w <- w (1 - learning_rate decay) - learning_rate sign(m + (1 - beta1) (g - m)), then m <-
 /// m + (1 - beta2) (g - m), where g is scaled; without the decay where `decays` is false. Weight and state stay as they
 /// are where gradient_scale is NaN. `rounded` is as in adamw.

@@ -101,10 +101,11 @@ enum class scalar : std::int32_t {
   bias_correction2,
   loss_scale, ///< a program with this scalar computes gradients of the loss times it
   inverse_loss_scale,
-  inverse_label_count ///< 1 over the labels of the step: see `counted_labels`
+  inverse_label_count, ///< 1 over the labels of the step: see `counted_labels`
+  ema_rate             ///< a program with this scalar keeps a moving average of its weights
 };
 
-enum class optimizer : std::int32_t { adamw, adam, lion, sgd };
+enum class optimizer : std::int32_t { adamw, adam, lamb, lion, muon, sgd };
 
 // The tables of a position. Each of its ranks does the same with its own parts of tensors. `place`s are in the
 // program's arenas; the axis of a split or a communicator is one of the position's mesh.

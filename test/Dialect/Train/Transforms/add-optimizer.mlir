@@ -2,6 +2,8 @@
 // RUN: windlass-opt %s -split-input-file -train-freeze-parameters=patterns=frozen* -train-differentiate=micro-batches=2 -train-add-optimizer="optimizer=sgd micro-batches=2" -train-verify-functions | FileCheck %s --check-prefix=SGD
 // RUN: windlass-opt %s -split-input-file -train-freeze-parameters=patterns=frozen* -train-differentiate=micro-batches=2 -train-add-optimizer="optimizer=adam micro-batches=2" -train-verify-functions | FileCheck %s --check-prefix=ADAM
 // RUN: windlass-opt %s -split-input-file -train-freeze-parameters=patterns=frozen* -train-differentiate=micro-batches=2 -train-add-optimizer="optimizer=lion micro-batches=2" -train-verify-functions | FileCheck %s --check-prefix=LION
+// RUN: windlass-opt %s -split-input-file -train-freeze-parameters=patterns=frozen* -train-differentiate=micro-batches=2 -train-add-optimizer="optimizer=lamb micro-batches=2" -train-verify-functions | FileCheck %s --check-prefix=LAMB
+// RUN: windlass-opt %s -split-input-file -train-freeze-parameters=patterns=frozen* -train-differentiate=micro-batches=2 -train-add-optimizer="optimizer=sgd micro-batches=2 ema=true" -train-verify-functions | FileCheck %s --check-prefix=EMA
 
 // CHECK: module attributes {train.settings = {clip = true, micro_batches = 2 : i64, optimizer = "adamw"}}
 // CHECK: train.parameter weight @w "a.weight" : tensor<2x3xf32> from <packed> {decays, trainable}
@@ -55,6 +57,42 @@
 // LION: %[[DECAY:.*]] = train.hyperparameter weight_decay
 // LION: train.lion %{{.*}}, %{{.*}}, %{{.*}}, %[[RATE]], %[[SHARE1]], %[[SHARE2]], %[[DECAY]], %{{.*}} decays
 // LION: train.write @w.exp_avg,
+
+// LAMB: optimizer = "lamb"
+// LAMB: train.parameter state @w.exp_avg_sq "a.weight/exp_avg_sq"
+// LAMB: func.func @update
+// LAMB: %[[DIRECTION:.*]], %[[MEAN:.*]], %{{.*}} = train.lamb %[[W:[0-9]+]], %{{.*}}, %{{.*}}, %arg0, {{.*}} decays {train.id = "update/a.weight/lamb"}
+// LAMB: %[[RATE:.*]] = train.hyperparameter learning_rate
+// LAMB: %[[OF_W:.*]] = train.square_sum %[[W]]
+// LAMB: %[[OF_DIRECTION:.*]] = train.square_sum %[[DIRECTION]]
+// LAMB: %[[LEAST:.*]] = train.min %[[OF_W]], %[[OF_DIRECTION]]
+// LAMB: %[[HAS:.*]] = train.compare less %{{.*}}, %[[LEAST]]
+// LAMB: %[[SQUARE:.*]] = train.div %[[OF_W]], %[[OF_DIRECTION]]
+// LAMB: %[[ROOT:.*]] = train.sqrt %[[SQUARE]]
+// LAMB: %[[TRUST:.*]] = train.select %[[HAS]], %[[ROOT]], %{{.*}}
+// LAMB: %[[STEP:.*]] = train.mul %[[RATE]], %[[TRUST]]
+// LAMB: %[[NEW:.*]] = train.descend %[[W]], %[[DIRECTION]], %[[STEP]], %{{.*}} {train.id = "update/a.weight/descend"}
+// LAMB: train.write @w, %[[NEW]]
+// LAMB: train.write @w.exp_avg, %[[MEAN]]
+// What does not decay descends by the learning rate itself.
+// LAMB: %[[BIAS:.*]], %{{.*}}, %{{.*}} = train.lamb {{.*}} {train.id = "update/a.bias/lamb"}
+// LAMB: train.descend %{{.*}}, %[[BIAS]], %[[RATE]], %{{.*}}
+
+// EMA: ema = true
+// EMA: train.parameter state @w.momentum_buffer "a.weight/momentum_buffer"
+// EMA: train.parameter state @w.ema "a.weight/ema" : tensor<2x3xf32> from <none> {of = @w}
+// EMA: train.parameter state @b.ema "a.bias/ema" : tensor<3xf32> from <none> {of = @b}
+// EMA-NOT: state @f
+// EMA: func.func @update
+// EMA: %[[NEW:.*]], %{{.*}} = train.sgd {{.*}} {train.id = "update/a.weight/sgd"}
+// EMA: train.write @w, %[[NEW]]
+// Averages come behind all steps.
+// EMA: train.sgd {{.*}} {train.id = "update/a.embed/sgd"}
+// EMA: %[[OLD:.*]] = train.read @w.ema
+// EMA: %[[RATE:.*]] = train.hyperparameter ema_rate
+// EMA: %[[AVERAGE:.*]] = train.ema %[[OLD]], %[[NEW]], %[[RATE]] {train.id = "update/a.weight/ema"}
+// EMA: train.write @w.ema, %[[AVERAGE]]
+// EMA: train.ema {{.*}} {train.id = "update/a.bias/ema"}
 train.parameter weight @w "a.weight" : tensor<2x3xf32> from <packed> {trainable}
 train.parameter weight @b "a.bias" : tensor<3xf32> from <packed> {trainable}
 train.parameter weight @e "a.embed" : tensor<2x3xf32> from <packed> {trainable}

@@ -105,8 +105,9 @@ def LaunchOp : Sched_Op<"launch", [AttrSizedOperandSegments, DeclareOpInterfaceM
     which copies the rank's block of a view whose first dim counts the blocks (setting `axes`, the indices of the axes
     whose coordinates, first axis outermost, number the blocks). `count_labels` counts labels that are not
     `ignore_index`; `softmax_cross_entropy_with_grad` takes the gradient's factor, logits and labels, and returns the
-    sum and, in the place of the logits, their gradient. `adamw`, `lion` and `sgd` work in place: their `outs` are the
-    first of their `ins`, after which the weight in 16 bits may follow; `adamw` may have several parameters, the operands and
+    sum and, in the place of the logits, their gradient. `adamw`, `descend`, `ema`, `lion` and `sgd` work in place: their `outs`
+    are the first of their `ins`, after which, for all but `ema`, the weight in 16 bits may follow; so do the second and third
+    of `lamb` and the first of `momentum`, the state, beside which they write a direction; `adamw` may have several parameters, the operands and
     results of each together, scalars last, and `square_sum` several operands, whose squares it all sums. `accumulate` adds to the outs, `accumulate_after_first` does from the second
     micro-batch of a step on and overwrites in the first.
   }];

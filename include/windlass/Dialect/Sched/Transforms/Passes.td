@@ -92,7 +92,7 @@ def FuseNorms : Pass<"sched-fuse-norms", "::windlass::sched::ProgramOp"> {
 def FuseUpdates : Pass<"sched-fuse-updates", "::windlass::sched::ProgramOp"> {
   let summary = "Lets optimizer steps write the 16-bit weights too";
   let description = [{
-    Afterwards `adamw`, `lion` and `sgd` have a further result where a map behind them did nothing but round their new
+    Afterwards `adamw`, `descend`, `lion` and `sgd` have a further result where a map behind them did nothing but round their new
     weight to 16 bits, on the same buffers and streams: the step moves to the place of the map, unless bytes in between or
     an event that another stream may wait for forbid that. The same bits are written, and memory stays as it is.
   }];

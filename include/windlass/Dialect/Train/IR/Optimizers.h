@@ -17,7 +17,7 @@ class Operation;
 namespace windlass::train {
 
 /// One optimizer. Its step takes the weight, the state, the gradient, the hyperparameters and the factor on the
-/// gradient, and returns the new weight and state.
+/// gradient, and returns the new weight, or a direction, and the new state.
 struct Optimizer {
   /// As flags, plans and programs name it.
   llvm::StringRef name;
@@ -27,7 +27,12 @@ struct Optimizer {
   llvm::ArrayRef<llvm::StringRef> states;
   llvm::ArrayRef<Hyperparameter> hyperparameters;
   /// Whether the step has an attribute `coupled`.
-  bool isCoupled;
+  bool isCoupled = false;
+  /// Whether its step returns a direction. The weight descends along it by the learning rate, times the norm of the
+  /// weight over that of the direction where the weight decays, as LAMB is used.
+  bool givesDirection = false;
+  /// Whether matrices take Muon's step instead, but for those whose rows stand for words.
+  bool orthogonalizes = false;
 };
 
 /// Returns all optimizers; the first is the default.
@@ -41,7 +46,7 @@ constexpr double kMostScale = 1e6;
 /// Takes GLOB=X apart, X above 0 and at most `kMostScale`; nothing where the text is something else.
 std::optional<std::pair<llvm::StringRef, double>> parseScale(llvm::StringRef text);
 
-/// Whether the operator is the step of an optimizer.
+/// Whether the operator is the step of an optimizer, or of a moving average of weights.
 bool isOptimizerStep(mlir::Operation *op);
 
 } // namespace windlass::train

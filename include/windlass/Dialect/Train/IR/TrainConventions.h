@@ -52,11 +52,15 @@ constexpr char kNormScaleAttr[] = "train.norm_scale";
 constexpr char kRateScaleAttr[] = "train.rate_scale";
 constexpr char kDecayScaleAttr[] = "train.decay_scale";
 
+/// The last part of the logical name of a state that is the moving average of its weight.
+constexpr char kEmaState[] = "ema";
+
 // Module attributes.
 /// StringAttr: the model's name, for people.
 constexpr char kModelAttr[] = "train.model";
 /// DictionaryAttr of compiled-in settings: "optimizer" (StringAttr, a name of Optimizers.h), "micro_batches" (i64, G),
-/// "clip" (BoolAttr), "precision" (StringAttr f32|tf32|bf16|f16), and kScalesLossSetting.
+/// "clip" (BoolAttr), "ema" (BoolAttr, absent: false), "precision" (StringAttr f32|tf32|bf16|f16), and
+/// kScalesLossSetting.
 constexpr char kSettingsAttr[] = "train.settings";
 /// CountedLabelsAttr: a step's loss is the mean over these labels of all its micro-batches. Without it, the loss is the
 /// mean of the micro-batches' losses.

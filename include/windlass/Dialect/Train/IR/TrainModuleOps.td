@@ -30,6 +30,8 @@ def ParameterOp : Train_Op<"parameter", [Symbol]> {
     }
     /// Whether `@update` averages statistics into it instead of descending along a gradient.
     bool isRunningStatistic() { return getMomentum().has_value(); }
+    /// Whether it is the state that averages a weight over the steps.
+    bool isMovingAverage() { return getOf() && getLogicalName().rsplit('/').second == kEmaState; }
     /// Whether the optimizer descends along its gradient: it trains, and is no running statistic.
     bool isOptimized() { return getTrainable() && !isRunningStatistic(); }
   }];

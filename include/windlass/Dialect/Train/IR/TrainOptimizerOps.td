@@ -42,6 +42,46 @@ def AdamWOp : Train_InferredOp<"adamw"> {
   let hasVerifier = 1;
 }
 
+def LambOp : Train_InferredOp<"lamb"> {
+  let summary = "the direction of one step of LAMB (You et al., arXiv:1904.00962)";
+  let description = [{
+    g = gradient * gradient_scale; m and v as in adamw; direction = (m / bias_correction1) / (sqrt(v / bias_correction2)
+    + epsilon), plus wd w where it decays. How far the weight descends along it depends on both of their norms. Where
+    gradient_scale is NaN, the direction is 0, and the state stays as it is.
+  }];
+  let arguments = (ins Train_FloatTensor:$weight, Train_FloatTensor:$exp_avg, Train_FloatTensor:$exp_avg_sq,
+                       Train_FloatTensor:$gradient, Train_FloatScalarTensor:$one_minus_beta1,
+                       Train_FloatScalarTensor:$one_minus_beta2, Train_FloatScalarTensor:$epsilon,
+                       Train_FloatScalarTensor:$weight_decay, Train_FloatScalarTensor:$bias_correction1,
+                       Train_FloatScalarTensor:$bias_correction2, Train_FloatScalarTensor:$gradient_scale,
+                       UnitAttr:$decays);
+  let results = (outs Train_FloatTensor:$direction, Train_FloatTensor:$new_exp_avg, Train_FloatTensor:$new_exp_avg_sq);
+  let assemblyFormat = "operands (`decays` $decays^)? attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
+}
+
+def MomentumOp : Train_InferredOp<"momentum"> {
+  let summary = "the direction that Nesterov's momentum gives, as Muon takes it";
+  let description = [{
+    g = gradient * gradient_scale; buffer <- buffer + (1 - momentum) (g - buffer); direction = g + momentum (buffer - g).
+    Where gradient_scale is NaN, the direction is 0, and the buffer stays as it is.
+  }];
+  let arguments = (ins Train_FloatTensor:$buffer, Train_FloatTensor:$gradient, Train_FloatScalarTensor:$momentum,
+                       Train_FloatScalarTensor:$gradient_scale);
+  let results = (outs Train_FloatTensor:$new_buffer, Train_FloatTensor:$direction);
+  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
+}
+
+def DescendOp : Train_InferredOp<"descend"> {
+  let summary = "a weight that shrinks and moves along a direction: weight (1 - decay) - rate * direction";
+  let arguments = (ins Train_FloatTensor:$weight, Train_FloatTensor:$direction, Train_FloatScalarTensor:$rate,
+                       Train_FloatScalarTensor:$decay);
+  let results = (outs Train_FloatTensor:$new_weight);
+  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
+}
+
 def LionOp : Train_InferredOp<"lion"> {
   let summary = "one step of Lion (Chen et al., arXiv:2302.06675)";
   let description = [{
@@ -69,6 +109,18 @@ def SgdOp : Train_InferredOp<"sgd"> {
                        UnitAttr:$decays);
   let results = (outs Train_FloatTensor:$new_weight, Train_FloatTensor:$new_momentum_buffer);
   let assemblyFormat = "operands (`decays` $decays^)? attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
+}
+
+def EmaOp : Train_InferredOp<"ema"> {
+  let summary = "an exponential moving average moved towards a weight: average + rate * (weight - average)";
+  let description = [{
+    The rate is 1 less the share of the old average that is kept. In the first step it is 1, which makes the average the
+    weight itself, as PyTorch's AveragedModel begins.
+  }];
+  let arguments = (ins Train_FloatTensor:$average, Train_FloatTensor:$weight, Train_FloatScalarTensor:$rate);
+  let results = (outs Train_FloatTensor:$new_average);
+  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
   let hasVerifier = 1;
 }
 

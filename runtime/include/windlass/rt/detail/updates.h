@@ -46,6 +46,82 @@ struct adamw_step {
   }
 };
 
+struct lamb_scalars {
+  const float *one_minus_beta1, *one_minus_beta2, *epsilon, *weight_decay, *bias_correction1, *bias_correction2,
+      *gradient_scale;
+  bool decays;
+
+  lamb_scalars(const view &one_minus_beta1, const view &one_minus_beta2, const view &epsilon, const view &weight_decay,
+               const view &bias_correction1, const view &bias_correction2, const view &gradient_scale, bool decays)
+      : one_minus_beta1(one_minus_beta1.as<const float>()), one_minus_beta2(one_minus_beta2.as<const float>()),
+        epsilon(epsilon.as<const float>()), weight_decay(weight_decay.as<const float>()),
+        bias_correction1(bias_correction1.as<const float>()), bias_correction2(bias_correction2.as<const float>()),
+        gradient_scale(gradient_scale.as<const float>()), decays(decays) {}
+};
+
+/// The direction, and the state that it comes from.
+struct lamb_step {
+  using outputs = type_list<float, float, float>;
+  using inputs = type_list<float, float, float, float>;
+  float added, one_minus_beta1, one_minus_beta2, mean_scale, root_scale, epsilon, gradient_scale;
+
+  WINDLASS_FN explicit lamb_step(const lamb_scalars &of)
+      : added(of.decays ? *of.weight_decay : 0.0f), one_minus_beta1(*of.one_minus_beta1),
+        one_minus_beta2(*of.one_minus_beta2), mean_scale(1.0f / *of.bias_correction1),
+        root_scale(1.0f / std::sqrt(*of.bias_correction2)), epsilon(*of.epsilon), gradient_scale(*of.gradient_scale) {}
+
+  WINDLASS_FN void apply(float &d_out, float &m_out, float &v_out, float w, float m, float v, float g) const {
+    const bool keeps = scalar::is_nan(gradient_scale);
+    g *= gradient_scale;
+    m_out = keeps ? m : m + one_minus_beta1 * (g - m);
+    v_out = keeps ? v : v + one_minus_beta2 * (g * g - v);
+    d_out = keeps ? 0.0f : m_out * mean_scale / (std::sqrt(v_out) * root_scale + epsilon) + added * w;
+  }
+};
+
+struct momentum_scalars {
+  const float *momentum, *gradient_scale;
+};
+
+/// The new buffer, and the direction.
+struct momentum_step {
+  using outputs = type_list<float, float>;
+  using inputs = type_list<float, float>;
+  float momentum, gradient_scale;
+
+  WINDLASS_FN explicit momentum_step(const momentum_scalars &of)
+      : momentum(*of.momentum), gradient_scale(*of.gradient_scale) {}
+
+  WINDLASS_FN void apply(float &buffer_out, float &direction, float buffer, float g) const {
+    const bool keeps = scalar::is_nan(gradient_scale);
+    g *= gradient_scale;
+    buffer_out = keeps ? buffer : buffer + (1.0f - momentum) * (g - buffer);
+    direction = keeps ? 0.0f : g + momentum * (buffer_out - g);
+  }
+};
+
+struct descend_scalars {
+  const float *rate, *decay;
+};
+
+struct descend_step {
+  using outputs = type_list<float>;
+  using inputs = type_list<float, float>;
+  float rate, keep;
+
+  WINDLASS_FN explicit descend_step(const descend_scalars &of) : rate(*of.rate), keep(1.0f - *of.decay) {}
+
+  WINDLASS_FN void apply(float &out, float weight, float direction) const { out = weight * keep - rate * direction; }
+};
+
+struct ema_step {
+  using outputs = type_list<float>;
+  using inputs = type_list<float, float>;
+  float rate;
+
+  WINDLASS_FN void apply(float &out, float average, float weight) const { out = average + rate * (weight - average); }
+};
+
 struct lion_scalars {
   const float *learning_rate, *one_minus_beta1, *one_minus_beta2, *weight_decay, *gradient_scale;
   bool decays;
@@ -121,6 +197,21 @@ inline bool are_updatable(const view &weight, std::initializer_list<view> others
     all = all && other.type == element_type::f32 && has_sizes(other);
   const bool is_half = rounded.type == element_type::bf16 || rounded.type == element_type::f16;
   return all && (rounded.is_absent() || (is_half && has_sizes(rounded)));
+}
+
+inline work lamb_work(const view &direction, const view &weight, const view &exp_avg, const view &exp_avg_sq,
+                      const view &gradient) {
+  return {
+      "lamb", 0, 2 * bytes_of({exp_avg, exp_avg_sq}) + bytes_of({direction, weight, gradient}), {weight.elements()}};
+}
+inline work momentum_work(const view &direction, const view &buffer, const view &gradient) {
+  return {"momentum", 0, 2 * bytes_of({buffer}) + bytes_of({direction, gradient}), {buffer.elements()}};
+}
+inline work descend_work(const view &weight, const view &rounded, const view &direction) {
+  return {"descend", 0, 2 * bytes_of({weight}) + bytes_of({rounded, direction}), {weight.elements()}};
+}
+inline work ema_work(const view &average, const view &weight) {
+  return {"ema", 0, 2 * bytes_of({average}) + bytes_of({weight}), {average.elements()}};
 }
 
 /// Returns the work of one command that updates all of the parameters.
