@@ -19,7 +19,7 @@ import sys
 import common
 import equivalence
 from test_equivalence import InterpreterCase
-from windlass_models import files, mlp
+from windlass_models import files, mlp, safetensors_file
 
 STRATEGIES = (('ddp', 4), ('zero1', 4), ('zero2', 4), ('zero3', 4), ('megatron', 2), ('zero1*megatron=2', 4), ('zero3*megatron=2', 4), ('megatron*zero2=2', 8))
 # All named strategies are tried, alone or in a product.
@@ -249,14 +249,20 @@ class PrecisionTest(PlanRunner):
 
     def test_overflow(self):
         """Where gradients overflow f16, every level leaves out the same updates, and lowers the scale alike."""
-        for optimizer in ('adamw', 'sgd'):
+        for optimizer in ('adamw', 'lamb', 'muon', 'sgd'):
             judge = equivalence.Equivalence(dataclasses.replace(self.setup_of_family('gpt', precision='f16', optimizer=optimizer), micro_batches=2, steps=4))
             l2 = judge.lower(judge.graph(), equivalence.TO_L2, 'l2.mlir')
             scale = ('--loss-scale', 2 ** 24, '--loss-scale-hysteresis', 1, '--loss-scale-window', 1)
-            reference = judge.run(l2, 'L2', 'f32', *scale)
             norms = self.norms(judge, l2, scale)
             self.assertIn(True, norms)
             self.assertIn(False, norms)
+            values = safetensors_file.read(judge.run(l2, 'L2', 'f32', *scale, '--keep-trajectory'))
+            weights = [{name: array for name, array in values.items() if name.startswith(f'before.{step}.')} for step in range(4)]
+            for step, is_finite in enumerate(norms[:-1]):
+                moves = [(array != weights[step + 1][name.replace(f'before.{step}.', f'before.{step + 1}.')]).any() for name, array in weights[step].items()]
+                self.assertGreater(len(moves), 10)
+                self.assertEqual(any(moves), is_finite, (optimizer, step))
+            reference = judge.run(l2, 'L2', 'f32', *scale)
             for module, level in judge.lower_for(l2, 2):
                 self.assertEqual(self.norms(judge, module, scale), norms)
                 found = judge.deviations(reference, judge.run(module, level, 'f32', *scale))

@@ -153,7 +153,7 @@ private:
     Value unscaled = make<MulOp>("unscaled", loc, scale, getHyperparameter(Hyperparameter::inverse_loss_scale));
     Value infinity = getConstant(APFloat::getInf(APFloat::IEEEdouble()));
     Value none = getConstant(APFloat::getNaN(APFloat::IEEEdouble()));
-    Value isFinite =
+    isFinite =
         make<CompareOp>("is_finite", loc, scalarType.clone(builder.getI1Type()), Predicate::less, norm, infinity);
     return make<SelectOp>("gradient_scale", loc, scalarType, isFinite, unscaled, none);
   }
@@ -211,9 +211,12 @@ private:
     write(state, momentum.getNewBuffer());
     MuonStep step(builder, loc, "update/" + weight.getLogicalName().str());
     Value direction = step.orthogonalize(momentum.getDirection());
-    Value decay = weight.getDecays()
-                      ? make<MulOp>(id("decay"), loc, rate, getHyperparameter(weight, Hyperparameter::weight_decay))
-                      : getConstant(APFloat(0.0));
+    Value none = getConstant(APFloat(0.0)), decay = none;
+    if (weight.getDecays())
+      decay = make<MulOp>(id("decay"), loc, rate, getHyperparameter(weight, Hyperparameter::weight_decay));
+    // Where gradients have overflowed, the direction is 0, and the weight must not shrink either.
+    if (weight.getDecays() && isFinite)
+      decay = make<SelectOp>(id("finite_decay"), loc, scalarType, isFinite, decay, none);
     Value adjusted = make<MulOp>(id("rate"), loc, rate, getConstant(APFloat(getMuonScale(weight.getTensorType()))));
     value = make<DescendOp>(id("descend"), loc, value, direction, adjusted, decay);
     write(weight, value);
@@ -266,6 +269,8 @@ private:
   RankedTensorType scalarType;
   llvm::DenseMap<Operation *, SmallVector<ParameterOp, 2>> states;
   llvm::DenseMap<Operation *, ParameterOp> averageOf;
+  /// Whether the gradients of a scaled loss are finite; null where the loss is not scaled.
+  Value isFinite;
   /// The weights that take Muon's step.
   llvm::DenseSet<Operation *> matrices;
   SmallVector<std::pair<ParameterOp, Value>> newWeights;

@@ -41,7 +41,10 @@ llvm::DenseSet<Operation *> windlass::train::findMuonMatrices(ModuleOp module) {
     if (auto read = dyn_cast_or_null<ReadOp>(findMaker(value)))
       names.insert(read.getParameterAttr().getAttr());
   };
-  getMicrobatchFunction(module).walk([&](Operation *op) {
+  func::FuncOp microbatch = getMicrobatchFunction(module);
+  if (!microbatch)
+    return {};
+  microbatch.walk([&](Operation *op) {
     if (isa<MatmulOp>(op))
       for (Value operand : op->getOperands())
         add(operand, multiplied);

@@ -1,5 +1,6 @@
 // RUN: windlass-opt %s -train-differentiate=micro-batches=2 -train-add-optimizer="optimizer=muon micro-batches=2" -train-verify-functions | FileCheck %s
 // RUN: windlass-opt %s -train-differentiate=micro-batches=2 -train-add-optimizer="optimizer=muon micro-batches=2" -train-lower-precision=precision=bf16 | FileCheck %s --check-prefix=BF16
+// RUN: windlass-opt %s -train-differentiate="micro-batches=2 scales-loss=true" -train-add-optimizer="optimizer=muon micro-batches=2" | FileCheck %s --check-prefix=SCALED
 
 // A matrix that a product reads takes Muon's step. The bias, the positions, the table of an embedding and the matrix of
 // the logits take that of AdamW.
@@ -33,6 +34,12 @@
 // BF16: %[[X:.*]] = train.cast %{{.*}} : tensor<4x6xf32> -> tensor<4x6xbf16> {train.id = "update/w/normalized/cast"}
 // BF16-NOT: train.cast
 // BF16: train.matmul %[[X]], %[[X]] {{.*}} wide : tensor<4x6xbf16>, tensor<4x6xbf16> -> tensor<4x4xf32> {train.id = "update/w/iteration_0/gram"}
+
+// Where gradients have overflowed, the direction is zero, and the weight does not shrink.
+// SCALED: %[[IS_FINITE:.*]] = train.compare {{.*}} {train.id = "update/is_finite"}
+// SCALED: %[[DECAY:.*]] = train.mul {{.*}} {train.id = "update/w/decay"}
+// SCALED: %[[KEPT:.*]] = train.select %[[IS_FINITE]], %[[DECAY]], %{{.*}} {train.id = "update/w/finite_decay"}
+// SCALED: train.descend %{{.*}}, %{{.*}}, %{{.*}}, %[[KEPT]] {train.id = "update/w/descend"}
 train.parameter weight @table "table" : tensor<8x4xf32> from <packed> {trainable}
 train.parameter weight @positions "positions" : tensor<3x4xf32> from <packed> {trainable}
 train.parameter weight @w "w" : tensor<4x6xf32> from <packed> {trainable}
