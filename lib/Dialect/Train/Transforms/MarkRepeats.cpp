@@ -143,6 +143,28 @@ void markFollowers(Block &body) {
       markRuns(blocks, name.getValue());
 }
 
+/// Returns the operators of a step that is several operators, of which `first` is one, in their order: those of its
+/// parameter, whose ids begin alike, but for its part of the norm.
+Operations collectStep(Operation *first) {
+  StringRef prefix = getId(first).getValue().drop_back(first->getName().stripDialect().size());
+  Operations block;
+  for (Value operand : first->getOperands())
+    if (auto read = operand.getDefiningOp<ReadOp>())
+      block.push_back(read);
+  for (Operation *op = first; op; op = op->getNextNode()) {
+    StringAttr id = getId(op);
+    if (id && id.getValue().starts_with(prefix) && !llvm::is_contained(block, op))
+      block.push_back(op);
+    else if (isOptimizerStep(op) || isa<ReadOp>(op))
+      break;
+    if (auto descend = dyn_cast<DescendOp>(op); descend && descend.getWeight().getDefiningOp<ReadOp>() &&
+                                                !llvm::is_contained(block, descend.getWeight().getDefiningOp()))
+      block.push_back(descend.getWeight().getDefiningOp());
+  }
+  llvm::sort(block, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
+  return block;
+}
+
 /// Marks the optimizer steps of parameters of one shape and with the same scalars as instances of one class, each with
 /// its reads and writes, and likewise their parts of the norm.
 void markUpdate(Block &body) {
@@ -166,17 +188,24 @@ void markUpdate(Block &body) {
     Blocks &blocks = classes[StringAttr::get(op->getContext(), name)];
     blocks[blocks.size()] = std::move(block);
   };
+  llvm::DenseSet<Operation *> collected;
   for (Operation &op : body) {
+    if (collected.contains(&op))
+      continue;
     if (isa<SquareSumOp>(op))
       add(&op, "square_sum", {&op});
     if (!isOptimizerStep(&op))
       continue;
+    if (isa<LambOp, MomentumOp>(op)) {
+      Operations block = collectStep(&op);
+      collected.insert(block.begin(), block.end());
+      add(&op, op.getName().stripDialect(), std::move(block));
+      continue;
+    }
     Operations block;
-    // The weight that descends is read by the step that gives the direction.
-    if (!isa<DescendOp>(op))
-      for (Value operand : op.getOperands())
-        if (auto read = operand.getDefiningOp<ReadOp>())
-          block.push_back(read);
+    for (Value operand : op.getOperands())
+      if (auto read = operand.getDefiningOp<ReadOp>())
+        block.push_back(read);
     block.push_back(&op);
     for (Operation *user : op.getUsers())
       if (isa<WriteOp>(user))
