@@ -16,7 +16,7 @@ class Browser:
     """One page. Use it in a `with` statement."""
 
     def __init__(self, width=1200, height=900, dark=False):
-        self.folder = tempfile.TemporaryDirectory(prefix='windlass-browser-')
+        self.folder = tempfile.TemporaryDirectory(prefix='windlass-browser-', ignore_cleanup_errors=True)  # its children end a little later
         theirs_in, self.to = os.pipe()
         self.of, theirs_out = os.pipe()
 

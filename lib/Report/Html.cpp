@@ -24,7 +24,7 @@ static constexpr char kStyle[] = R"(<style>
 body { font: 15px/1.45 system-ui, sans-serif; max-width: 760px; margin: 2em auto; padding: 0 1em; } body.wide { max-width: 1120px; }
 h1 { font-size: 1.5em; margin-bottom: 0; } h2 { font-size: 1.1em; margin: 1.8em 0 .4em; }
 table { border-collapse: collapse; } td, th { padding: .2em 1em .2em 0; text-align: left; vertical-align: top; overflow-wrap: anywhere; }
-th { font-weight: 500; white-space: nowrap; } tr { border-bottom: 1px solid var(--line); } td.number { text-align: right; } td.split { white-space: nowrap; }
+th { font-weight: 500; white-space: nowrap; } tr { border-bottom: 1px solid var(--line); } td.number { text-align: right; } td.number, td.sizes, td.split { white-space: nowrap; }
 figure { margin: 0; } svg { width: 100%; height: auto; } svg text { font-size: 11px; fill: currentColor; }
 .grid { stroke: var(--line); } .line { fill: none; stroke-width: 1.6; } .none { opacity: .7; }
 .scroll { overflow-x: auto; } .scroll svg { min-width: 680px; } .scroll td, .scroll th { overflow-wrap: normal; }

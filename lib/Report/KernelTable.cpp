@@ -23,11 +23,11 @@ static std::string writeRate(double amount, double seconds, double unit, llvm::S
 
 static std::string writeRow(const Run &run, const Kernel &kernel) {
   double steps = std::max(1.0, run.kernelSteps), whole = std::max(run.kernelSeconds, 1e-12);
-  std::string row =
-      llvm::formatv("<tr><td>{0}</td><td>{1}</td><td class=\"number\">{2:f1}</td><td class=\"number\">{3:f3}</td>"
-                    "<td class=\"number\">{4:f1} %</td>",
-                    escapeMarkup(kernel.name), escapeMarkup(kernel.sizes), kernel.calls / steps,
-                    1e3 * kernel.seconds / steps, 100 * kernel.seconds / whole);
+  std::string row = llvm::formatv(
+      "<tr><td>{0}</td><td class=\"sizes\">{1}</td><td class=\"number\">{2:f1}</td><td class=\"number\">{3:f3}</td>"
+      "<td class=\"number\">{4:f1} %</td>",
+      escapeMarkup(kernel.name), escapeMarkup(kernel.sizes), kernel.calls / steps, 1e3 * kernel.seconds / steps,
+      100 * kernel.seconds / whole);
   return row + writeRate(kernel.flops, kernel.seconds, 1e9) + writeRate(kernel.bytes, kernel.seconds, 1e9) +
          writeRate(kernel.roofSeconds, kernel.seconds, 0.01, " %") + "</tr>\n";
 }

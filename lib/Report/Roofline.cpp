@@ -14,7 +14,7 @@ using namespace windlass::report;
 
 namespace {
 
-constexpr double kPictureWidth = 720, kPictureHeight = 320, kNames = 64, kMargin = 12, kBelow = 34;
+constexpr double kPictureWidth = 720, kPictureHeight = 320, kNames = 64, kTop = 12, kRightMargin = 20, kBelow = 34;
 /// The powers of ten that are drawn at most, on each axis: beyond them numbers are absurd.
 constexpr double kLeastPower = -6, kMostPower = 18;
 /// The radius of a dot that stands for all of the time, and of the smallest one.
@@ -78,17 +78,17 @@ std::string report::drawRoofline(const Run &run) {
   x.add(ridge + 1);
   y.add(peak - 1);
   double bottom = kPictureHeight - kBelow;
-  auto atX = [&](double power) { return kNames + x.place(power) * (kPictureWidth - kNames - kMargin); };
-  auto atY = [&](double power) { return bottom - y.place(power) * (bottom - kMargin); };
+  auto atX = [&](double power) { return kNames + x.place(power) * (kPictureWidth - kNames - kRightMargin); };
+  auto atY = [&](double power) { return bottom - y.place(power) * (bottom - kTop); };
   std::string svg = openSvg(kPictureWidth, kPictureHeight, "Kernels against the machine's roofline");
   for (double power = x.low; power <= x.high; ++power)
-    svg += gridLine(atX(power), kMargin, atX(power), bottom) +
+    svg += gridLine(atX(power), kTop, atX(power), bottom) +
            text(atX(power), bottom + 16, "middle", shortNumber(std::pow(10, power)));
-  svg += text(kPictureWidth - kMargin, kPictureHeight - 3, "end", "operations per byte of memory");
+  svg += text(kPictureWidth - kRightMargin, kPictureHeight - 3, "end", "operations per byte of memory");
   for (double power = y.low; power <= y.high; ++power)
-    svg += gridLine(kNames, atY(power), kPictureWidth - kMargin, atY(power)) +
+    svg += gridLine(kNames, atY(power), kPictureWidth - kRightMargin, atY(power)) +
            text(kNames - 6, atY(power) + 4, "end", shortNumber(std::pow(10, power - 9)));
-  svg += text(kNames + 4, kMargin + 10, "start", "GFLOP/s");
+  svg += text(kNames + 4, kTop + 10, "start", "GFLOP/s");
   // The roof rises with memory up to the ridge; it begins where it leaves the picture's lower or left end.
   double begin = std::max(x.low, ridge - (peak - y.low));
   svg += llvm::formatv("<polyline class=\"roof\" points=\"{0},{1} {2},{3} {4},{3}\"/>\n", coordinate(atX(begin)),

@@ -145,12 +145,16 @@ TEST_F(RunFolder, KernelsComeByTime) {
   EXPECT_EQ(run.kernels[0].name, "<i>");
   EXPECT_EQ(run.kernels[1].sizes, "2 × 3");
   std::string page = writePage(run);
-  EXPECT_THAT(page,
-              HasSubstr("<td>&lt;i&gt;</td><td></td><td class=\"number\">4.0</td><td class=\"number\">250.000</td>"
-                        "<td class=\"number\">50.0 %</td>"));
-  EXPECT_THAT(page,
-              HasSubstr("<td>all others</td><td></td><td class=\"number\">22.0</td><td class=\"number\">55.000</td>"
-                        "<td class=\"number\">11.0 %</td>"));
+  EXPECT_THAT(
+      page,
+      HasSubstr(
+          "<td>&lt;i&gt;</td><td class=\"sizes\"></td><td class=\"number\">4.0</td><td class=\"number\">250.000</td>"
+          "<td class=\"number\">50.0 %</td>"));
+  EXPECT_THAT(
+      page,
+      HasSubstr(
+          "<td>all others</td><td class=\"sizes\"></td><td class=\"number\">22.0</td><td class=\"number\">55.000</td>"
+          "<td class=\"number\">11.0 %</td>"));
   EXPECT_THAT(page, Not(HasSubstr(">k9<")));
   // Rates and a roof that nobody recorded are neither shown nor drawn.
   EXPECT_THAT(page, HasSubstr("<td class=\"number\"></td></tr>"));
@@ -178,8 +182,8 @@ TEST_F(RunFolder, KernelsStandUnderTheRoof) {
   EXPECT_THAT(page,
               HasSubstr("<td class=\"number\"></td><td class=\"number\">5.0</td><td class=\"number\"></td></tr>"));
   // From 1 to 100 operations per byte, from 1 to 100 GFLOP/s.
-  EXPECT_THAT(page, HasSubstr("<polyline class=\"roof\" points=\"64.0,149.0 386.0,12.0 708.0,12.0\"/>"));
-  EXPECT_THAT(page, HasSubstr("<circle class=\"dot s0\" cx=\"708.0\" cy=\"53.2\" r=\"10.7\"/>"));
+  EXPECT_THAT(page, HasSubstr("<polyline class=\"roof\" points=\"64.0,149.0 382.0,12.0 700.0,12.0\"/>"));
+  EXPECT_THAT(page, HasSubstr("<circle class=\"dot s0\" cx=\"700.0\" cy=\"53.2\" r=\"10.7\"/>"));
   EXPECT_THAT(page, HasSubstr("10 GB/s of memory, then 100 GFLOP/s"));
   EXPECT_EQ(count(page, "<circle class=\"dot s"), 31u);
   EXPECT_THAT(page, HasSubstr(">others</span>"));
