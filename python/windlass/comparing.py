@@ -46,7 +46,8 @@ class Comparison:
 def to_torch(module: torch.nn.Module, source: Run | str | pathlib.Path, ema: bool = False) -> torch.nn.Module:
     """Loads into `module` the parameters and buffers of a run's newest checkpoint, or of a safetensors file, and returns it.
 
-    With `ema` the weights are the moving averages that the run kept. A tied weight may be there under any of its names. Raises KeyError for a parameter that is there under none.
+    With `ema` the weights are the moving averages that the run kept. A tied weight may be there under any of its names. Raises KeyError
+    for a parameter that is there under none.
     """
     values = source.parameters(ema=ema) if isinstance(source, Run) else safetensors.numpy.load_file(source)
     with torch.no_grad():
@@ -114,7 +115,7 @@ def _read_batches(run: Run, module: torch.nn.Module) -> Any:
 
 def _make_optimizer(module: torch.nn.Module, settings: dict[str, Any], exported: Export, run: Run) -> torch.optim.Optimizer | Both:
     known = {each['name']: each for each in check(exported)['parameters']}
-    # Those of which the run has such a state take Muon's step.
+    # Parameters with a momentum buffer took Muon's step.
     matrices = {name.rpartition('/')[0] for name in run.parameters(state=True) if name.endswith('/momentum_buffer')} \
         if settings['optimizer'] == 'muon' else set()
     kinds: dict[tuple[bool, bool], list[torch.Tensor]] = {}

@@ -191,9 +191,9 @@ status ema_on_host(stream &s, const view &average, const view &weight, const vie
   if (!are_updatable(average, {weight}, {}))
     return internal_error("ema got an average and a weight of different sizes or types");
   return s.submit(ema_work(average, weight),
-                  [rate = rate.as<const float>(), nest = nest_of<3>({&average, &average, &weight}),
+                  [of = ema_scalars{rate.as<const float>()}, nest = nest_of<3>({&average, &average, &weight}),
                    threads = s.threads()]() -> status {
-                    map_now(ema_step{*rate}, nest, threads);
+                    map_now(ema_step(of), nest, threads);
                     return {};
                   });
 }

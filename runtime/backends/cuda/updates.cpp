@@ -33,40 +33,12 @@ struct adamw_element {
   }
 };
 
-struct lamb_element {
-  using outputs = detail::lamb_step::outputs;
-  using inputs = detail::lamb_step::inputs;
-  detail::lamb_scalars of;
-  WINDLASS_FN void apply(float &d_out, float &m_out, float &v_out, float w, float m, float v, float g) const {
-    detail::lamb_step(of).apply(d_out, m_out, v_out, w, m, v, g);
-  }
-};
-
-struct momentum_element {
-  using outputs = detail::momentum_step::outputs;
-  using inputs = detail::momentum_step::inputs;
-  detail::momentum_scalars of;
-  WINDLASS_FN void apply(float &buffer_out, float &direction, float buffer, float g) const {
-    detail::momentum_step(of).apply(buffer_out, direction, buffer, g);
-  }
-};
-
-struct descend_element {
-  using outputs = detail::descend_step::outputs;
-  using inputs = detail::descend_step::inputs;
-  detail::descend_scalars of;
-  WINDLASS_FN void apply(float &out, float weight, float direction) const {
-    detail::descend_step(of).apply(out, weight, direction);
-  }
-};
-
-struct ema_element {
-  using outputs = detail::ema_step::outputs;
-  using inputs = detail::ema_step::inputs;
-  const float *rate;
-  WINDLASS_FN void apply(float &out, float average, float weight) const {
-    detail::ema_step{*rate}.apply(out, average, weight);
-  }
+/// A step that reads its scalars where it computes an element.
+template <class Step, class Scalars> struct step_element {
+  using outputs = typename Step::outputs;
+  using inputs = typename Step::inputs;
+  Scalars of;
+  template <class... Values> WINDLASS_FN void apply(Values &&...values) const { Step(of).apply(values...); }
 };
 
 /// A step with one tensor of state.
@@ -233,7 +205,8 @@ status lamb(stream &s, const view &direction, const view &weight, const view &ex
   if (!detail::are_updatable(weight, {direction, exp_avg, exp_avg_sq, gradient}, {}))
     return internal_error("lamb got a weight, direction, state and gradient of different sizes or types");
   return cuda::submit_map(
-      s, detail::lamb_work(direction, weight, exp_avg, exp_avg_sq, gradient), cuda::lamb_element{of},
+      s, detail::lamb_work(direction, weight, exp_avg, exp_avg_sq, gradient),
+      cuda::step_element<detail::lamb_step, detail::lamb_scalars>{of},
       detail::nest_of<7>({&direction, &exp_avg, &exp_avg_sq, &weight, &exp_avg, &exp_avg_sq, &gradient}));
 }
 
@@ -244,7 +217,8 @@ status momentum(stream &s, const view &direction, const view &buffer, const view
     return detail::momentum_on_host(s, direction, buffer, gradient, of);
   if (!detail::are_updatable(buffer, {direction, gradient}, {}))
     return internal_error("momentum got a buffer, direction and gradient of different sizes or types");
-  return cuda::submit_map(s, detail::momentum_work(direction, buffer, gradient), cuda::momentum_element{of},
+  return cuda::submit_map(s, detail::momentum_work(direction, buffer, gradient),
+                          cuda::step_element<detail::momentum_step, detail::momentum_scalars>{of},
                           detail::nest_of<4>({&buffer, &direction, &buffer, &gradient}));
 }
 
@@ -255,7 +229,7 @@ status descend(stream &s, const view &weight, const view &rounded, const view &d
     return detail::descend_on_host(s, weight, rounded, direction, of);
   if (!detail::are_updatable(weight, {direction}, rounded))
     return internal_error("descend got a weight and a direction of different sizes or types");
-  const cuda::descend_element f = {of};
+  const cuda::step_element<detail::descend_step, detail::descend_scalars> f = {of};
   const work what = detail::descend_work(weight, rounded, direction);
   if (rounded.is_absent())
     return cuda::submit_map(s, what, f, detail::nest_of<3>({&weight, &weight, &direction}));
@@ -267,7 +241,8 @@ status ema(stream &s, const view &average, const view &weight, const view &rate)
     return detail::ema_on_host(s, average, weight, rate);
   if (!detail::are_updatable(average, {weight}, {}))
     return internal_error("ema got an average and a weight of different sizes or types");
-  return cuda::submit_map(s, detail::ema_work(average, weight), cuda::ema_element{rate.as<const float>()},
+  return cuda::submit_map(s, detail::ema_work(average, weight),
+                          cuda::step_element<detail::ema_step, detail::ema_scalars>{{rate.as<const float>()}},
                           detail::nest_of<3>({&average, &average, &weight}));
 }
 

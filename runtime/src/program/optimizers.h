@@ -5,6 +5,7 @@
 #include "windlass/rt/program.h"
 
 #include <array>
+#include <optional>
 
 namespace windlass::rt {
 
@@ -16,28 +17,27 @@ struct optimizer_facts {
   const char *name;
   beta_pair betas; ///< zeros for one that has none
   double weight_decay;
-  double epsilon; ///< 0 for one that has none
-  bool has_momentum;
-  double momentum;
+  double epsilon;                 ///< 0 for one that has none
+  std::optional<double> momentum; ///< none for one that has none
   bool has_betas() const { return betas[0] > 0; }
 };
 
 inline optimizer_facts facts_of(optimizer kind) {
   switch (kind) {
   case optimizer::adamw:
-    return {"adamw", {0.9, 0.999}, 0.01, 1e-8, false, 0};
+    return {"adamw", {0.9, 0.999}, 0.01, 1e-8, {}};
   case optimizer::adam:
-    return {"adam", {0.9, 0.999}, 0, 1e-8, false, 0};
+    return {"adam", {0.9, 0.999}, 0, 1e-8, {}};
   case optimizer::lamb:
-    return {"lamb", {0.9, 0.999}, 0.01, 1e-6, false, 0};
+    return {"lamb", {0.9, 0.999}, 0.01, 1e-6, {}};
   case optimizer::lion:
-    return {"lion", {0.9, 0.99}, 0, 0, false, 0};
+    return {"lion", {0.9, 0.99}, 0, 0, {}};
   case optimizer::muon:
-    return {"muon", {0.9, 0.999}, 0.1, 1e-8, true, 0.95};
+    return {"muon", {0.9, 0.999}, 0.1, 1e-8, 0.95};
   case optimizer::sgd:
     break;
   }
-  return {"sgd", {}, 0, 0, true, 0};
+  return {"sgd", {}, 0, 0, 0.0};
 }
 
 } // namespace windlass::rt

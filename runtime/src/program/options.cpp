@@ -418,6 +418,11 @@ status unknown_flag(const std::string &name) {
                (nearest.empty() ? "; see --help" : "; did you mean " + nearest + "? See --help"));
 }
 
+status lacks_average(const std::string &flag) {
+  return bad_input(flag + " is given, but this program keeps no moving average of its weights; emit it with --ema")
+      .as(diagnostic::contradiction);
+}
+
 } // namespace
 
 /// The facts that the checks after the parsing ask about: flags that only some programs take, and --steps.
@@ -454,8 +459,7 @@ static status parse_flags(const job &j, const std::vector<std::string> &args, op
     }
     if (flag.name == "--ema") {
       if (!keeps_ema(j))
-        return bad_input("--ema is given, but this program keeps no moving average of its weights; emit it with --ema")
-            .as(diagnostic::contradiction);
+        return lacks_average(flag.name);
       continue;
     }
     bool is_compiled_in = false;
@@ -535,9 +539,7 @@ status parse_options(const job &j, int argc, const char *const *argv, options &o
     return bad_input("--clip-norm is given, but this program is compiled without clipping; emit it with --clip")
         .as(diagnostic::contradiction);
   if (given.ema_decay && !keeps_ema(j))
-    return bad_input(
-               "--ema-decay is given, but this program keeps no moving average of its weights; emit it with --ema")
-        .as(diagnostic::contradiction);
+    return lacks_average("--ema-decay");
   out.ends_with_epochs = out.epochs && !given.steps;
   if (out.data.empty() && (out.steps > 0 || out.ends_with_epochs))
     return usage("--data is missing; give the training data");

@@ -138,7 +138,7 @@ std::string describe_settings(const job &j, const options &o, const run_record &
   }
   if (facts.epsilon > 0)
     out.raw("eps", json_number(scalar_value(j, o, scalar::epsilon, 0)));
-  if (facts.has_momentum)
+  if (facts.momentum)
     out.raw("momentum", json_number(scalar_value(j, o, scalar::momentum, 0)));
   out.raw("weight_decay", json_number(scalar_value(j, o, scalar::weight_decay, 0)));
   out.add("micro_batches", j.micro_batches);

@@ -35,8 +35,8 @@ struct run_record {
 /// Writes the record as one step. Called when a run starts, so that one that dies leaves it, and again when it ends.
 status write_record(const job &j, const options &o, const run_record &record);
 
-/// Copies memory.json, which lies beside the program, into the run's folder, so that the page of the run can draw it. A
-/// program that is alone runs on.
+/// Copies memory.json, which lies beside the program, into the run's folder, so that the page of the run can draw it.
+/// Does nothing where the program has no such file.
 status keep_memory_file(const std::string &run);
 
 } // namespace windlass::rt

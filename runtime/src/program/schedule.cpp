@@ -53,7 +53,7 @@ double scalar_value(const job &j, const options &o, scalar kind, std::int64_t s,
   case scalar::weight_decay:
     return o.weight_decay.value_or(facts_of(j.kind).weight_decay);
   case scalar::momentum:
-    return o.momentum.value_or(facts_of(j.kind).momentum);
+    return o.momentum.value_or(facts_of(j.kind).momentum.value_or(0));
   case scalar::clip_norm:
     return o.clip_norm;
   case scalar::bias_correction1:

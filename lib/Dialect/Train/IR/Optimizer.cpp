@@ -59,47 +59,20 @@ LogicalResult checkUpdate(Emit emit, ValueRange operands, unsigned tensors) {
   return success();
 }
 
-FailureOr<Types> inferAdamW(AdamWOp::Adaptor op, Emit emit) {
-  if (failed(checkUpdate(emit, op.getOperands(), 4)))
+/// Returns the types of `results` results, each that of the weight, which the first `tensors` operands have too.
+FailureOr<Types> inferUpdate(Emit emit, ValueRange operands, unsigned tensors, unsigned results) {
+  if (failed(checkUpdate(emit, operands, tensors)))
     return failure();
-  return Types(3, op.getWeight().getType());
+  return Types(results, operands.front().getType());
 }
 
-FailureOr<Types> inferLion(LionOp::Adaptor op, Emit emit) {
-  if (failed(checkUpdate(emit, op.getOperands(), 3)))
-    return failure();
-  return Types(2, op.getWeight().getType());
-}
-
-FailureOr<Types> inferSgd(SgdOp::Adaptor op, Emit emit) {
-  if (failed(checkUpdate(emit, op.getOperands(), 3)))
-    return failure();
-  return Types(2, op.getWeight().getType());
-}
-
-FailureOr<Types> inferLamb(LambOp::Adaptor op, Emit emit) {
-  if (failed(checkUpdate(emit, op.getOperands(), 4)))
-    return failure();
-  return Types(3, op.getWeight().getType());
-}
-
-FailureOr<Types> inferMomentum(MomentumOp::Adaptor op, Emit emit) {
-  if (failed(checkUpdate(emit, op.getOperands(), 2)))
-    return failure();
-  return Types(2, op.getBuffer().getType());
-}
-
-FailureOr<Types> inferDescend(DescendOp::Adaptor op, Emit emit) {
-  if (failed(checkUpdate(emit, op.getOperands(), 2)))
-    return failure();
-  return Types{op.getWeight().getType()};
-}
-
-FailureOr<Types> inferEma(EmaOp::Adaptor op, Emit emit) {
-  if (failed(checkUpdate(emit, op.getOperands(), 2)))
-    return failure();
-  return Types{op.getAverage().getType()};
-}
+FailureOr<Types> inferAdamW(AdamWOp::Adaptor op, Emit emit) { return inferUpdate(emit, op.getOperands(), 4, 3); }
+FailureOr<Types> inferDescend(DescendOp::Adaptor op, Emit emit) { return inferUpdate(emit, op.getOperands(), 2, 1); }
+FailureOr<Types> inferEma(EmaOp::Adaptor op, Emit emit) { return inferUpdate(emit, op.getOperands(), 2, 1); }
+FailureOr<Types> inferLamb(LambOp::Adaptor op, Emit emit) { return inferUpdate(emit, op.getOperands(), 4, 3); }
+FailureOr<Types> inferLion(LionOp::Adaptor op, Emit emit) { return inferUpdate(emit, op.getOperands(), 3, 2); }
+FailureOr<Types> inferMomentum(MomentumOp::Adaptor op, Emit emit) { return inferUpdate(emit, op.getOperands(), 2, 2); }
+FailureOr<Types> inferSgd(SgdOp::Adaptor op, Emit emit) { return inferUpdate(emit, op.getOperands(), 3, 2); }
 
 FailureOr<Types> inferAverage(AverageOp::Adaptor op, Emit emit) {
   if (failed(checkUpdate(emit, op.getOperands(), 2)))

@@ -211,12 +211,12 @@ private:
     write(state, momentum.getNewBuffer());
     MuonStep step(builder, loc, "update/" + weight.getLogicalName().str());
     Value direction = step.orthogonalize(momentum.getDirection());
-    Value none = getConstant(APFloat(0.0)), decay = none;
-    if (weight.getDecays())
-      decay = make<MulOp>(id("decay"), loc, rate, getHyperparameter(weight, Hyperparameter::weight_decay));
-    // Where gradients have overflowed, the direction is 0, and the weight must not shrink either.
-    if (weight.getDecays() && isFinite)
-      decay = make<SelectOp>(id("finite_decay"), loc, scalarType, isFinite, decay, none);
+    Value decay = getConstant(APFloat(0.0));
+    if (weight.getDecays()) {
+      Value finite = make<MulOp>(id("decay"), loc, rate, getHyperparameter(weight, Hyperparameter::weight_decay));
+      // Where gradients have overflowed, the direction is 0, and the weight must not shrink either.
+      decay = isFinite ? make<SelectOp>(id("finite_decay"), loc, scalarType, isFinite, finite, decay) : finite;
+    }
     Value adjusted = make<MulOp>(id("rate"), loc, rate, getConstant(APFloat(getMuonScale(weight.getTensorType()))));
     value = make<DescendOp>(id("descend"), loc, value, direction, adjusted, decay);
     write(weight, value);

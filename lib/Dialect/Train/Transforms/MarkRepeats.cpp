@@ -143,25 +143,18 @@ void markFollowers(Block &body) {
       markRuns(blocks, name.getValue());
 }
 
-/// Returns the operators of a step that is several operators, of which `first` is one, in their order: those of its
-/// parameter, whose ids begin alike, but for its part of the norm.
+/// Returns the operators of a step that is several operators, in their order; `first` is the first that is no read. All
+/// have ids that begin with that of the parameter, and the reads of the next parameter follow.
 Operations collectStep(Operation *first) {
   StringRef prefix = getId(first).getValue().drop_back(first->getName().stripDialect().size());
+  auto isOfStep = [&](Operation *op) { return getId(op) && getId(op).getValue().starts_with(prefix); };
   Operations block;
-  for (Value operand : first->getOperands())
-    if (auto read = operand.getDefiningOp<ReadOp>())
-      block.push_back(read);
-  for (Operation *op = first; op; op = op->getNextNode()) {
-    StringAttr id = getId(op);
-    if (id && id.getValue().starts_with(prefix) && !llvm::is_contained(block, op))
+  for (Operation *op = first->getPrevNode(); op && !isa<WriteOp>(op); op = op->getPrevNode())
+    if (isa<ReadOp>(op) && isOfStep(op))
+      block.insert(block.begin(), op);
+  for (Operation *op = first; op && !isa<ReadOp>(op); op = op->getNextNode())
+    if (isOfStep(op))
       block.push_back(op);
-    else if (isOptimizerStep(op) || isa<ReadOp>(op))
-      break;
-    if (auto descend = dyn_cast<DescendOp>(op); descend && descend.getWeight().getDefiningOp<ReadOp>() &&
-                                                !llvm::is_contained(block, descend.getWeight().getDefiningOp()))
-      block.push_back(descend.getWeight().getDefiningOp());
-  }
-  llvm::sort(block, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
   return block;
 }
 

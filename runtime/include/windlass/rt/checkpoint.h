@@ -127,9 +127,12 @@ private:
   std::int32_t open_ = -1;
 };
 
-/// The tensors of an export: parameters and buffers; these and the optimizer's state; or these with the moving averages
-/// of weights in the place of the weights.
-enum class exported { parameters, all, averages };
+/// The tensors that an export has.
+enum class exported {
+  parameters, ///< parameters and buffers
+  all,        ///< these, and the optimizer's state
+  averages,   ///< parameters and buffers, but for each weight that has a moving average this one under its name
+};
 
 /// Merges a verified checkpoint into one safetensors file of whole tensors by logical name. `dir` is a checkpoint's
 /// folder, or a run's, whose newest valid checkpoint is taken. Fails where averages are asked for and none is there.

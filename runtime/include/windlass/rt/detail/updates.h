@@ -114,10 +114,16 @@ struct descend_step {
   WINDLASS_FN void apply(float &out, float weight, float direction) const { out = weight * keep - rate * direction; }
 };
 
+struct ema_scalars {
+  const float *rate;
+};
+
 struct ema_step {
   using outputs = type_list<float>;
   using inputs = type_list<float, float>;
   float rate;
+
+  WINDLASS_FN explicit ema_step(const ema_scalars &of) : rate(*of.rate) {}
 
   WINDLASS_FN void apply(float &out, float average, float weight) const { out = average + rate * (weight - average); }
 };
@@ -199,6 +205,7 @@ inline bool are_updatable(const view &weight, std::initializer_list<view> others
   return all && (rounded.is_absent() || (is_half && has_sizes(rounded)));
 }
 
+// The work of one command of a step.
 inline work lamb_work(const view &direction, const view &weight, const view &exp_avg, const view &exp_avg_sq,
                       const view &gradient) {
   return {
