@@ -305,8 +305,8 @@ if __name__ == '__main__':
         at = sys.argv.index('--plans')
         PLANS = int(sys.argv[at + 1])
         FAMILIES = sys.argv[at + 2:] or FAMILIES
-        del sys.argv[at:], NamedStrategiesTest, PinsTest, PrecisionTest
+        del sys.argv[at:], NamedStrategiesTest, PinsTest, OptimizersTest, PrecisionTest
     elif sys.argv[1:2] == ['families']:
         NAMED_FAMILIES = FAMILIES
-        del sys.argv[1], PinsTest, RandomPlansTest
+        del sys.argv[1], PinsTest, OptimizersTest, RandomPlansTest
     common.main()
