@@ -41,7 +41,7 @@ class EveryPlanTest(ClaimsCase):
     def test_families(self):
         """Searches on machines of several kinds, with all their memory and with the least that a plan fits into. Where there are many
         families, each is on one kind of machine."""
-        machines, all_recomputing = list(test_search.MACHINES), 0
+        machines, with_recompute = list(test_search.MACHINES), 0
         for number, family in enumerate(FAMILIES):
             model = self.small(family, **SIZES)
             verified = recomputing = bounded = 0
@@ -69,8 +69,8 @@ class EveryPlanTest(ClaimsCase):
                                 bounded += 1
             print(f'{family}: {verified} plans verified, {recomputing} of them recompute something, {bounded} have a bound', file=sys.stderr)
             self.assertGreater(verified, recomputing)
-            all_recomputing += recomputing
-        self.assertGreaterEqual(all_recomputing, len(FAMILIES))
+            with_recompute += recomputing > 0
+        self.assertGreaterEqual(2 * with_recompute, len(FAMILIES), 'families of which a plan recomputes something')
 
 
 class RecomputeTest(ClaimsCase):
