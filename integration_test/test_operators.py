@@ -83,6 +83,19 @@ class OperatorTest(common.Case):
         self.check('Swish', [floats(2, 5)], 'silu')
         self.check('Swish', [floats(2, 5)], alpha=0.7)
 
+    def test_functions_of_angles(self):
+        for name in ('Tan', 'Asin', 'Acos', 'Atan', 'Sinh', 'Cosh', 'Asinh', 'Atanh'):
+            self.check(name, [0.3 * numpy.tanh(floats(2, 5))], name.lower())
+        self.check('Acosh', [2 + numpy.tanh(floats(2, 5))], 'acosh')
+
+    def test_steps(self):
+        halves = numpy.float32([[-2.5, -1.5, -0.5, 0, 0.5], [1.5, 2.5, 3.2, -3.7, 1e9]])
+        for name in ('Floor', 'Ceil', 'Round', 'Sign'):
+            self.check(name, [halves], name.lower())
+        nodes = [helper.make_node('Constant', [], ['one'], value_int=1), helper.make_node('Sub', ['ids', 'one'], ['less']),
+                 helper.make_node('Sign', ['less'], ['signs']), helper.make_node('Cast', ['signs'], ['y'], to=TensorProto.FLOAT)]
+        self.check('Sign', ['ids'], 'sign', nodes=nodes)
+
     def test_rms_norm(self):
         self.check('RMSNormalization', [floats(2, 5), floats(5)], 'rms_norm')
         self.check('RMSNormalization', [floats(2, 5, 4), floats(5, 4)], axis=1)

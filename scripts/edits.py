@@ -45,13 +45,6 @@ class Edits:
         lines = sorted([*found[2].splitlines(True), line])
         self.texts[path] = source[:found.start(2)] + ''.join(lines) + source[found.end(2):]
 
-    def remove(self, path, pattern):
-        """The first place where `pattern` matches, if there is one."""
-        source = self.read(path)
-        found = re.search(pattern, source)
-        if found:
-            self.texts[path] = source[:found.start()] + source[found.end():]
-
     def write(self):
         """Formats C++, then writes all files and prints their paths."""
         for path, text in self.texts.items():

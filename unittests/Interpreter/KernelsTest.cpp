@@ -95,6 +95,14 @@ TEST_F(KernelTest, ElementwiseFunctions) {
            {"erf", std::erf},
            {"sin", std::sin},
            {"cos", std::cos},
+           {"tan", std::tan},
+           {"atan", std::atan},
+           {"sinh", std::sinh},
+           {"cosh", std::cosh},
+           {"asinh", std::asinh},
+           {"floor", std::floor},
+           {"ceil", std::ceil},
+           {"sign", [](double v) { return v < 0 ? -1.0 : 1.0; }},
            {"sigmoid", [](double v) { return 1 / (1 + std::exp(-v)); }},
            {"silu", [](double v) { return v / (1 + std::exp(-v)); }},
            {"gelu_erf", [](double v) { return v / 2 * (1 + std::erf(v / std::sqrt(2.0))); }},
@@ -102,6 +110,13 @@ TEST_F(KernelTest, ElementwiseFunctions) {
             [](double v) { return v / 2 * (1 + std::tanh(std::sqrt(2 / M_PI) * (v + 0.044715 * v * v * v))); }}})
     EXPECT_THAT(valuesOf(name, {x}, t), Pointwise(Near(1e-14), {function(0.5), function(-2)})) << name;
   EXPECT_THAT(valuesOf("log", {tensor({2}, {1, M_E})}, t), Pointwise(Near(1e-14), {0.0, 1.0}));
+  EXPECT_THAT(valuesOf("asin", {tensor({2}, {0.5, -1})}, t), Pointwise(Near(1e-14), {M_PI / 6, -M_PI / 2}));
+  EXPECT_THAT(valuesOf("acos", {tensor({2}, {0.5, -1})}, t), Pointwise(Near(1e-14), {M_PI / 3, M_PI}));
+  EXPECT_THAT(valuesOf("acosh", {tensor({2}, {1, std::cosh(2)})}, t), Pointwise(Near(1e-14), {0.0, 2.0}));
+  EXPECT_THAT(valuesOf("atanh", {tensor({2}, {0, std::tanh(0.5)})}, t), Pointwise(Near(1e-14), {0.0, 0.5}));
+  EXPECT_THAT(valuesOf("round", {tensor({2}, {2.5, -0.6})}, t), ElementsAre(2, -1));
+  EXPECT_THAT(valuesOf("round", {tensor({2}, {3.5, -0.5})}, t), ElementsAre(4, 0));
+  EXPECT_THAT(valuesOf("sign", {tensor({2}, {0, -0.5})}, t), ElementsAre(0, -1));
   EXPECT_THAT(valuesOf("accumulate", {x, y, x}, t), ElementsAre(5, -4.25));
 }
 

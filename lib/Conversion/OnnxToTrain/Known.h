@@ -84,9 +84,6 @@ enum class UnaryKind {
   abs,
   logicalNot,
   isNan,
-  sign,
-  floor,
-  ceil,
 #define WINDLASS_REAL_FUNCTION(Class, name, ...) name,
 #include "windlass/Dialect/Train/IR/RealFunctions.def"
 };

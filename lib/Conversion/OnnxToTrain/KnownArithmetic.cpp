@@ -105,12 +105,6 @@ static double applyUnary(UnaryKind kind, double x) {
   case UnaryKind::name:                                                                                                \
     return scalar::name(x);
 #include "windlass/Dialect/Train/IR/RealFunctions.def"
-  case UnaryKind::sign:
-    return x > 0 ? 1 : x < 0 ? -1 : x;
-  case UnaryKind::floor:
-    return std::floor(x);
-  case UnaryKind::ceil:
-    return std::ceil(x);
   case UnaryKind::logicalNot:
   case UnaryKind::isNan:
     return 0;

@@ -9,8 +9,10 @@ using namespace windlass;
 
 /// The ONNX operators of one operand without attributes.
 static constexpr std::pair<llvm::StringLiteral, UnaryKind> kUnaryOperators[] = {
-    {"Neg", UnaryKind::neg},   {"Abs", UnaryKind::abs},     {"Not", UnaryKind::logicalNot}, {"IsNaN", UnaryKind::isNan},
-    {"Sign", UnaryKind::sign}, {"Floor", UnaryKind::floor}, {"Ceil", UnaryKind::ceil},
+    {"Neg", UnaryKind::neg},
+    {"Abs", UnaryKind::abs},
+    {"Not", UnaryKind::logicalNot},
+    {"IsNaN", UnaryKind::isNan},
 #define WINDLASS_REAL_FUNCTION(Class, name, onnx, ...) {onnx, UnaryKind::name},
 #include "windlass/Dialect/Train/IR/RealFunctions.def"
 };

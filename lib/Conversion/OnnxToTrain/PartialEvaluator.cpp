@@ -91,6 +91,9 @@ Entry PartialEvaluator::unary(UnaryKind kind, const Entry &input) {
     return done;
   if (!isUsable(input.getElementType()))
     return {};
+  // Signs of integers are those of floats, which round none of them to zero.
+  if (kind == UnaryKind::sign && !input.isFloat())
+    return cast(unary(kind, cast(input, builder.getF32Type())), input.getElementType());
   Value x = materialize(input);
   if (!x)
     return {};
@@ -109,9 +112,8 @@ Entry PartialEvaluator::unary(UnaryKind kind, const Entry &input) {
     return Entry::of(train::NotOp::create(builder, *loc, type, x).getResult());
   case UnaryKind::isNan:
     return Entry::of(train::IsNanOp::create(builder, *loc, boolean, x).getResult());
-  default:
-    return poison("is computed on values that depend on an input");
   }
+  llvm_unreachable("unknown operator");
 }
 
 /// Whether `entry`, the right operand or the left one, changes nothing: x + 0, x * 1, x / 1, true and x. Exporters

@@ -11,8 +11,7 @@ using namespace mlir;
 using namespace windlass;
 
 void Legalizer::registerShapeOnly() {
-  for (const char *name : {"LRN", "Round"})
-    handle(name, &Legalizer::setShapeLikeFirst);
+  handle("LRN", &Legalizer::setShapeLikeFirst);
 }
 
 LogicalResult Legalizer::setShapeOnly(NodeContext &node, size_t index, llvm::ArrayRef<int64_t> shape, Type elementType,

@@ -3,7 +3,7 @@
 // Functions over float are written so that a compiler can vectorise loops over them: no calls, no branches, no tables.
 // Their accuracy against the exact value, for results that are normal numbers: exp 1.5 ulp, tanh 2 ulp, erf 2 ulp,
 // sigmoid 2.5 ulp; infinities and NaN behave as in the C library. Functions over double are the C library's. The rest
-// of float (log, pow, sin, cos) is the C library's too. Comparisons and tests give bool.
+// of float (log, pow, those of angles and of the hyperbola) is the C library's too. Comparisons and tests give bool.
 //
 // The namespace is windlass::scalar, so that it does not meet the type windlass::rt::scalar: spell it in full in code
 // that lives in windlass::rt.
@@ -111,6 +111,33 @@ WINDLASS_FN float sin(float x) { return std::sin(x); }
 WINDLASS_FN double sin(double x) { return std::sin(x); }
 WINDLASS_FN float cos(float x) { return std::cos(x); }
 WINDLASS_FN double cos(double x) { return std::cos(x); }
+WINDLASS_FN float tan(float x) { return std::tan(x); }
+WINDLASS_FN double tan(double x) { return std::tan(x); }
+WINDLASS_FN float asin(float x) { return std::asin(x); }
+WINDLASS_FN double asin(double x) { return std::asin(x); }
+WINDLASS_FN float acos(float x) { return std::acos(x); }
+WINDLASS_FN double acos(double x) { return std::acos(x); }
+WINDLASS_FN float atan(float x) { return std::atan(x); }
+WINDLASS_FN double atan(double x) { return std::atan(x); }
+WINDLASS_FN float sinh(float x) { return std::sinh(x); }
+WINDLASS_FN double sinh(double x) { return std::sinh(x); }
+WINDLASS_FN float cosh(float x) { return std::cosh(x); }
+WINDLASS_FN double cosh(double x) { return std::cosh(x); }
+WINDLASS_FN float asinh(float x) { return std::asinh(x); }
+WINDLASS_FN double asinh(double x) { return std::asinh(x); }
+WINDLASS_FN float acosh(float x) { return std::acosh(x); }
+WINDLASS_FN double acosh(double x) { return std::acosh(x); }
+WINDLASS_FN float atanh(float x) { return std::atanh(x); }
+WINDLASS_FN double atanh(double x) { return std::atanh(x); }
+WINDLASS_FN float floor(float x) { return std::floor(x); }
+WINDLASS_FN double floor(double x) { return std::floor(x); }
+WINDLASS_FN float ceil(float x) { return std::ceil(x); }
+WINDLASS_FN double ceil(double x) { return std::ceil(x); }
+/// Returns the nearest integer, and of two that are equally near the even one.
+WINDLASS_FN float round(float x) { return std::rint(x); }
+WINDLASS_FN double round(double x) { return std::rint(x); }
+/// Returns -1, 0 or 1, or x where it is NaN.
+template <class T> WINDLASS_FN T sign(T x) { return x > 0 ? T(1) : x < 0 ? T(-1) : x; }
 
 /// Returns tanh(x): below 0.625 an odd polynomial (error 5e-9), above it 1 - 2 / (e^2|x| + 1).
 WINDLASS_FN float tanh(float x) {
