@@ -135,16 +135,16 @@ std::optional<int64_t> planner::evaluateLeastOn(RangeProblem &problem, const Gro
 /// Solves a problem, at first with a small part of the work: most meshes are worse than the best one by more than the
 /// gap that is open then.
 static search::SolveResult solveOrGiveUp(const search::Problem &problem, const SearchLimits &limits, int64_t best) {
-  search::Shrunk shrunk = search::shrink(problem);
+  search::Solver solver(problem);
   search::SolveOptions options;
   options.threads = limits.threads;
   options.cutoff = best + best / kWorthTrying;
   options.workLimit = limits.workLimit / kQuickShare;
-  search::SolveResult quick = search::solve(problem, shrunk, options);
+  search::SolveResult quick = solver.solve(options);
   if (quick.bound >= std::min(quick.cost, best))
     return quick;
   options.workLimit = limits.workLimit;
-  return search::solve(problem, shrunk, options);
+  return solver.solve(options);
 }
 
 MeshSearch::MeshSearch(const plan::StrategyChoice &choice, const Groups &groups, const RecomputeClasses &recompute,

@@ -50,11 +50,15 @@ Model::Model(const Problem &problem) : problem(problem) {
     int32_t height = labels[edge.from], width = labels[edge.to];
     Doubles forward(static_cast<size_t>(height) * stride[edge.to], kNot);
     Doubles backward(static_cast<size_t>(width) * stride[edge.from], kNot);
-    for (int32_t x = 0; x < height; ++x)
-      for (int32_t y = 0; y < width; ++y)
-        forward[static_cast<size_t>(x) * stride[edge.to] + y] =
-            backward[static_cast<size_t>(y) * stride[edge.from] + x] =
-                static_cast<double>(table[static_cast<size_t>(x) * width + y]);
+    // In blocks, whose rows and columns are both in the cache.
+    constexpr int32_t kBlock = 16;
+    for (int32_t top = 0; top < height; top += kBlock)
+      for (int32_t left = 0; left < width; left += kBlock)
+        for (int32_t x = top; x < std::min(top + kBlock, height); ++x)
+          for (int32_t y = left; y < std::min(left + kBlock, width); ++y)
+            forward[static_cast<size_t>(x) * stride[edge.to] + y] =
+                backward[static_cast<size_t>(y) * stride[edge.from] + x] =
+                    static_cast<double>(table[static_cast<size_t>(x) * width + y]);
     totalTables += forward.size() + backward.size();
     tables.push_back(std::move(forward));
     tables.push_back(std::move(backward));

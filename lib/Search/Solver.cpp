@@ -11,6 +11,13 @@
 using namespace windlass;
 using namespace windlass::search;
 
+/// A shrunk problem, and the same laid out for the loops of the search.
+struct search::ShrunkModel {
+  explicit ShrunkModel(Shrunk its) : shrunk(std::move(its)), model(shrunk.problem) {}
+  Shrunk shrunk;
+  Model model;
+};
+
 namespace {
 
 /// The number of searches that run side by side, with different prices and noise; they learn from each other between
@@ -27,9 +34,11 @@ constexpr int kRounds = 4;
 
 /// A problem that came from the one before by bans and shrinking, and what is known of it.
 struct Level {
-  explicit Level(Shrunk smaller) : shrunk(std::move(smaller)), model(shrunk.problem) {}
-  Shrunk shrunk;
-  Model model;
+  explicit Level(std::shared_ptr<const ShrunkModel> its)
+      : owner(std::move(its)), shrunk(owner->shrunk), model(owner->model) {}
+  std::shared_ptr<const ShrunkModel> owner;
+  const Shrunk &shrunk;
+  const Model &model;
   std::unique_ptr<Dual> duals[kSearches];
   double bounds[kSearches] = {};
   bool isRaised = false;
@@ -40,8 +49,11 @@ struct Level {
 
 class Search {
 public:
-  Search(const Problem &problem, const Shrunk &shrunk, const SolveOptions &options, const Budget &budget)
-      : problem(problem), shrunk(shrunk), options(options), budget(budget) {}
+  Search(const Problem &problem, std::shared_ptr<const ShrunkModel> shrunk, const SolveOptions &options,
+         const Budget &budget)
+      : problem(problem), options(options), budget(budget) {
+    levels.push_back(std::make_unique<Level>(std::move(shrunk)));
+  }
   SolveResult run();
 
 private:
@@ -67,7 +79,6 @@ private:
   SolveResult finish(const Level &first) const;
 
   const Problem &problem;
-  const Shrunk &shrunk;
   SolveOptions options;
   Budget budget;
   std::vector<std::unique_ptr<Level>> levels;
@@ -261,14 +272,15 @@ void Search::searchLocally(double end, int64_t most) {
 /// branching solves.
 void Search::mergeSolutions(double end) {
   const Problem &whole = levels.front()->shrunk.problem;
-  std::optional<Shrunk> merged = pool.merge(whole, kMostDived);
-  if (!merged)
+  std::optional<Shrunk> small = pool.merge(whole, kMostDived);
+  if (!small)
     return;
+  auto merged = std::make_shared<const ShrunkModel>(std::move(*small));
   SolveOptions inner = options;
   inner.cutoff = std::min(options.cutoff, incumbent.cost);
   inner.log = nullptr;
-  Search search(whole, *merged, inner, budget.until(end));
-  search.incumbent.offer(merged->problem, merged->contract(incumbent.labels));
+  Search search(whole, merged, inner, budget.until(end));
+  search.incumbent.offer(merged->shrunk.problem, merged->shrunk.contract(incumbent.labels));
   SolveResult best = search.run();
   budget.spend(search.budget.getUsed());
   if (best.cost < incumbent.cost) {
@@ -322,7 +334,7 @@ bool Search::descend(Level &level, int64_t banned) {
     for (int32_t x = 0; x < m.labels[i]; ++x)
       if (dual.isBanned(i, x))
         smaller.nodes[i].costs[x] = kForbidden;
-  auto next = std::make_unique<Level>(shrink(smaller));
+  auto next = std::make_unique<Level>(std::make_shared<const ShrunkModel>(shrink(smaller)));
   if (next->shrunk.isInfeasible) {
     isAllClosed = true;
     return false;
@@ -392,7 +404,6 @@ SolveResult Search::finish(const Level &first) const {
 }
 
 SolveResult Search::run() {
-  levels.push_back(std::make_unique<Level>(shrunk));
   Level &first = *levels.front();
   if (first.shrunk.isInfeasible) {
     SolveResult none;
@@ -460,10 +471,13 @@ SolveResult Search::run() {
 
 } // namespace
 
-SolveResult windlass::search::solve(const Problem &problem, const SolveOptions &options) {
-  return solve(problem, shrink(problem), options);
+Solver::Solver(const Problem &problem)
+    : problem(problem), shrunk(std::make_shared<const ShrunkModel>(shrink(problem))) {}
+
+SolveResult Solver::solve(const SolveOptions &options) const {
+  return Search(problem, shrunk, options, Budget(options.workLimit, options.seconds)).run();
 }
 
-SolveResult windlass::search::solve(const Problem &problem, const Shrunk &shrunk, const SolveOptions &options) {
-  return Search(problem, shrunk, options, Budget(options.workLimit, options.seconds)).run();
+SolveResult windlass::search::solve(const Problem &problem, const SolveOptions &options) {
+  return Solver(problem).solve(options);
 }

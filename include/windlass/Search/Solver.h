@@ -2,9 +2,10 @@
 #ifndef WINDLASS_SEARCH_SOLVER_H
 #define WINDLASS_SEARCH_SOLVER_H
 
-#include "windlass/Search/Shrink.h"
+#include "windlass/Search/Problem.h"
 
 #include <functional>
+#include <memory>
 #include <string>
 
 namespace windlass::search {
@@ -34,10 +35,22 @@ struct SolveResult {
   bool isOptimal() const { return isFeasible() && bound >= cost; }
 };
 
+struct ShrunkModel;
+
+/// Solves a problem more than once: what all searches begin with takes as long as a short search.
+class Solver {
+public:
+  /// `problem` is read until the last solution.
+  explicit Solver(const Problem &problem);
+  SolveResult solve(const SolveOptions &options) const;
+
+private:
+  const Problem &problem;
+  std::shared_ptr<const ShrunkModel> shrunk;
+};
+
 /// Solves a problem.
 SolveResult solve(const Problem &problem, const SolveOptions &options);
-/// Solves a problem that has been shrunk, which takes as long as a short search.
-SolveResult solve(const Problem &problem, const Shrunk &shrunk, const SolveOptions &options);
 
 } // namespace windlass::search
 
