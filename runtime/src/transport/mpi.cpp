@@ -269,7 +269,18 @@ public:
       is_one_host = is_one_host && hosts_[static_cast<std::size_t>(member)] == hosts_[static_cast<std::size_t>(rank_)];
     // Where memory cannot be reserved, the slower way remains.
     if (shares_memory_ && is_one_host) {
-      WINDLASS_TRY(share(comm, members, index, out));
+      WINDLASS_TRY(try_shared_communicator(
+          members, index,
+          [&](char *text, std::int64_t bytes) {
+            return check(MPI_Bcast(text, static_cast<int>(bytes), MPI_CHAR, 0, comm), "start");
+          },
+          [&](bool &is_so) {
+            int all = is_so ? 1 : 0;
+            const status met = check(MPI_Allreduce(MPI_IN_PLACE, &all, 1, MPI_INT, MPI_MIN, comm), "start");
+            is_so = all == 1;
+            return met;
+          },
+          out));
       if (out) {
         MPI_Comm_free(&comm);
         return {};
@@ -295,31 +306,6 @@ public:
   }
 
 private:
-  /// Leaves `out` empty on all members when one of them cannot map the memory.
-  status share(MPI_Comm comm, const std::vector<std::int32_t> &members, std::int32_t index,
-               std::unique_ptr<communicator> &out) {
-    auto segment = std::make_unique<shared_segment>();
-    const std::int64_t bytes = shared_group_bytes(static_cast<std::int32_t>(members.size()));
-    char address[128] = {};
-    bool done = true;
-    if (index == 0) {
-      std::string text;
-      done = segment->create(bytes, text);
-      if (done)
-        std::snprintf(address, sizeof(address), "%s", text.c_str());
-    }
-    WINDLASS_TRY(check(MPI_Bcast(address, sizeof(address), MPI_CHAR, 0, comm), "start"));
-    if (index != 0)
-      done = address[0] != 0 && segment->open(address, bytes);
-    int all_done = done ? 1 : 0;
-    const status agreed = check(MPI_Allreduce(MPI_IN_PLACE, &all_done, 1, MPI_INT, MPI_MIN, comm), "start");
-    segment->forget_address();
-    WINDLASS_TRY(agreed);
-    if (all_done == 1)
-      out = make_shared_communicator(std::move(segment), members, index);
-    return {};
-  }
-
   std::shared_ptr<session> owner_;
   bool shares_memory_;
   int rank_ = 0, size_ = 1;

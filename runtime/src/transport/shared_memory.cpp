@@ -545,4 +545,23 @@ std::unique_ptr<communicator> make_shared_communicator(std::unique_ptr<shared_se
   return std::make_unique<shared_communicator>(std::move(segment), members, index);
 }
 
+status try_shared_communicator(const std::vector<std::int32_t> &members, std::int32_t index,
+                               const std::function<status(char *, std::int64_t)> &tell,
+                               const std::function<status(bool &)> &agree, std::unique_ptr<communicator> &out) {
+  auto segment = std::make_unique<shared_segment>();
+  const std::int64_t bytes = shared_group_bytes(static_cast<std::int32_t>(members.size()));
+  char address[128] = {};
+  std::string text;
+  if (index == 0 && segment->create(bytes, text))
+    std::snprintf(address, sizeof address, "%s", text.c_str());
+  WINDLASS_TRY(tell(address, sizeof address));
+  bool is_mapped = address[0] != 0 && (index == 0 || segment->open(address, bytes));
+  const status agreed = agree(is_mapped);
+  segment->forget_address();
+  WINDLASS_TRY(agreed);
+  if (is_mapped)
+    out = make_shared_communicator(std::move(segment), members, index);
+  return ok_status();
+}
+
 } // namespace windlass::rt

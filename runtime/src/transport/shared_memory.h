@@ -4,6 +4,7 @@
 
 #include "windlass/rt/communicator.h"
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -40,6 +41,13 @@ std::int64_t shared_group_bytes(std::int32_t members);
 /// job.
 std::unique_ptr<communicator> make_shared_communicator(std::unique_ptr<shared_segment> segment,
                                                        const std::vector<std::int32_t> &members, std::int32_t index);
+
+/// Makes `out` such a communicator where all members can map a segment of its size, and leaves it as it is elsewhere.
+/// `tell` gives all members the first one's text of so many bytes; `agree` makes its flag false on all where it is on
+/// any.
+status try_shared_communicator(const std::vector<std::int32_t> &members, std::int32_t index,
+                               const std::function<status(char *, std::int64_t)> &tell,
+                               const std::function<status(bool &)> &agree, std::unique_ptr<communicator> &out);
 
 } // namespace windlass::rt
 

@@ -114,7 +114,22 @@ public:
     const bool is_one_host = std::all_of(members.begin(), members.end(), [&](std::int32_t member) {
       return rows_[static_cast<std::size_t>(member)].host == host;
     });
-    return shares_memory_ && is_one_host && members.size() > 1 ? share(members, out) : ok_status();
+    if (!shares_memory_ || !is_one_host || members.size() == 1)
+      return ok_status();
+    communicator &by_messages = *out;
+    return try_shared_communicator(
+        members, by_messages.index(),
+        [&](char *text, std::int64_t bytes) {
+          return by_messages.broadcast(reinterpret_cast<std::byte *>(text), bytes, 0);
+        },
+        [&](bool &is_so) {
+          float all = is_so ? 1.0f : 0.0f;
+          const status met =
+              by_messages.all_reduce(reinterpret_cast<std::byte *>(&all), 1, element_type::f32, reduction::min);
+          is_so = all == 1.0f;
+          return met;
+        },
+        out);
   }
 
   void abort(const status &why) override {
@@ -226,25 +241,6 @@ private:
           its.token == token_ && its.rank >= 0 && its.rank < job_.size)
         early_[{its.call, static_cast<std::int32_t>(its.rank)}] = std::move(one);
     }
-  }
-
-  /// Takes a segment of shared memory instead of connections, where all members can map it.
-  status share(const std::vector<std::int32_t> &members, std::unique_ptr<communicator> &out) const {
-    communicator &by_messages = *out;
-    auto segment = std::make_unique<shared_segment>();
-    const std::int64_t bytes = shared_group_bytes(by_messages.size());
-    char address[128] = {};
-    std::string text;
-    if (by_messages.index() == 0 && segment->create(bytes, text))
-      std::snprintf(address, sizeof address, "%s", text.c_str());
-    WINDLASS_TRY(by_messages.broadcast(reinterpret_cast<std::byte *>(address), sizeof address, 0));
-    float is_mapped = address[0] != 0 && (by_messages.index() == 0 || segment->open(address, bytes)) ? 1.0f : 0.0f;
-    WINDLASS_TRY(
-        by_messages.all_reduce(reinterpret_cast<std::byte *>(&is_mapped), 1, element_type::f32, reduction::min));
-    segment->forget_address();
-    if (is_mapped == 1.0f)
-      out = make_shared_communicator(std::move(segment), members, by_messages.index());
-    return ok_status();
   }
 
   const launch_variables job_;
