@@ -12,8 +12,7 @@ TRAINED = ('mlp', 'gpt2-tiny', 'resnet-tiny')
 # Layers of the exporter's graphs, and the norms and activations that are in none of them.
 LAYERS = {'gpt2-124m-256': (12, 1, 0), 'gpt2-tiny-default': (2, 1, 0), 'gpt2-tiny-dropout': (2, 1, 0), 'opt-tiny': (2, 1, 0),
           'llama-tiny': (3, 1, 0), 'bert-tiny': (2, 2, 1), 'moe-tiny': (2, 1, 0), 'mixtral-tiny': (2, 1, 0)}
-# The generated family `moe` has a gate and a hidden layer in two matrices.
-WITH_EXPERTS = ('moe-tiny', 'mixtral-tiny', 'mixtral')
+WITH_EXPERTS = ('moe-tiny', 'mixtral-tiny', 'moe', 'mixtral')
 
 
 class CheckTest(common.Case):
@@ -54,7 +53,8 @@ class CheckTest(common.Case):
         """Every attention, norm and activation is recognised, and `check` says so. Activations of experts are theirs."""
         found = json.loads(self.succeed('check', path, '--json').out)['layers']
         experts = count if name in WITH_EXPERTS else 0
-        self.assertEqual(found, {'attentions': count, 'missed_attentions': [], 'expert_layers': experts, 'norms': 2 * count + norms, 'activations': count + activations - experts})
+        self.assertEqual(found, {'attentions': count, 'missed_attentions': [], 'expert_layers': experts, 'missed_experts': [],
+                                 'norms': 2 * count + norms, 'activations': count + activations - experts})
 
     def test_layers_of_graphs(self):
         for name, (count, norms, activations) in LAYERS.items():
@@ -95,6 +95,21 @@ class CheckTest(common.Case):
         self.assertEqual([each['reason'] for each in found['missed_attentions']], ["its scores pass 'tanh' on the way from the first product"] * 2)
         self.assertRegex(self.succeed('check', path).out,
                          r"attentions: 0\n  no attention: 2 softmaxes between products, the first '.*softmax\.0': its scores pass 'tanh' on")
+
+    def test_missed_experts(self):
+        """A product by matrices that are gathered for each choice, and that became no layer of experts, is named likewise."""
+        path = self.small('mixtral', layers=2)
+        model = onnx.load(path)
+        for index, node in reversed(list(enumerate(model.graph.node))):
+            if node.op_type == 'SplitToSequence':
+                model.graph.node.insert(index, onnx.helper.make_node('Tanh', [node.input[0]], [f'capped_{index}']))
+                node.input[0] = f'capped_{index}'
+        onnx.save(model, path)
+        found = json.loads(self.succeed('check', path, '--json').out)['layers']
+        self.assertEqual(found['expert_layers'], 0)
+        self.assertEqual([each['reason'] for each in found['missed_experts']], ["what it gives passes 'tanh'"] * 2)
+        self.assertRegex(self.succeed('check', path).out,
+                         r"layers of experts: 0\n  no experts: 2 products by gathered matrices, the first '.*gather\.0': what it gives passes 'tanh'\n")
 
     def test_layers_in_text(self):
         out = self.succeed('check', self.small('llama')).out

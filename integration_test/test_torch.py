@@ -193,6 +193,17 @@ class TorchTest(common.Case):
                 self.assertLess(found.gradient_norms, 2e-6)
                 self.assertLess(max(found.parameters.values()), 1e-3)
 
+    def test_experts(self):
+        """Layers of experts are found in the forms of transformers and in those that people write, and what is none is explained."""
+        layers = {'experts-gathered': 1, 'experts-scattered': 1, 'experts-one-hot': 1, 'mixtral': 2, 'qwen2-moe': 2, 'qwen3-moe': 2, 'olmoe': 2, 'gpt-oss': 0}
+        for name, count in layers.items():
+            with self.subTest(name):
+                make, draw = FAMILIES[name]
+                exported = windlass.export(make(), self.batches(draw, 1)[0], self.folder / f'{name}.onnx')
+                found = windlass.check(exported)['layers']
+                self.assertEqual(found['expert_layers'], count)
+                self.assertEqual({each['reason'] for each in found['missed_experts']}, set() if count else {"what it gives passes 'add'"})
+
     def test_plain_exports(self):
         """What PyTorch's exporter writes by its defaults trains like PyTorch, or is refused by the name of what it lost."""
         outcomes = collections.Counter()

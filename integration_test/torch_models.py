@@ -182,6 +182,39 @@ class Reparametrized(nn.Module):
         return functional.mse_loss(self.layer(x), y)
 
 
+class Mixture(nn.Module):
+    """Experts as people write them, with a gate of its own: each choice's matrices are gathered, or all experts compute all tokens and
+    those that are not chosen have weights of zero."""
+
+    def __init__(self, form):
+        super().__init__()
+        self.form, self.embedding, self.router = form, nn.Embedding(VOCABULARY, 16), nn.Linear(16, 4, bias=False)
+        self.gate, self.up = (nn.Parameter(0.3 * torch.randn(4, 24, 16)) for _ in range(2))
+        self.down = nn.Parameter(0.3 * torch.randn(4, 16, 24))
+        self.head = nn.Linear(16, VOCABULARY)
+
+    def forward(self, input_ids, labels):
+        x = self.embedding(input_ids).flatten(0, 1)
+        weights, choices = self.router(x).softmax(-1).topk(2, -1)
+        weights = weights / weights.sum(-1, keepdim=True)
+        return functional.cross_entropy(self.head(x + getattr(self, self.form)(x, weights, choices)), labels.flatten())
+
+    def gathered(self, x, weights, choices):
+        gate, up = (torch.einsum('ti,tchi->tch', x, matrices[choices]) for matrices in (self.gate, self.up))
+        return torch.einsum('tco,tc->to', torch.einsum('tch,tcoh->tco', functional.silu(gate) * up, self.down[choices]), weights)
+
+    def scattered(self, x, weights, choices):
+        every = torch.zeros(len(x), 4).scatter(1, choices, weights)
+        gate, up = (torch.einsum('ti,ehi->teh', x, matrices) for matrices in (self.gate, self.up))
+        return torch.einsum('teo,te->to', torch.einsum('teh,eoh->teo', functional.silu(gate) * up, self.down), every)
+
+    def one_hot(self, x, weights, choices):
+        every = (functional.one_hot(choices, 4) * weights[..., None]).sum(1)
+        rows = x.expand(4, *x.shape)
+        gate, up = (torch.bmm(rows, matrices.transpose(1, 2)) for matrices in (self.gate, self.up))
+        return (torch.bmm(functional.silu(gate) * up, self.down.transpose(1, 2)) * every.t()[..., None]).sum(0)
+
+
 class Clip(nn.Module):
     """CLIP, which computes its loss where a flag asks for it."""
 
@@ -219,6 +252,9 @@ FAMILIES = {
     'contrast': (Contrast, batch(x=values(4, 12), y=values(4, 10))),
     'many-losses': (ManyLosses, batch(x=values(6, 10), c=ids(CLASSES, 6), r=values(6, 2), m=lambda generator: torch.rand(6, 3, generator=generator))),
     'products': (Products, batch(x=values(2, 5, 8), y=values(2, 4, 5))),
+    'experts-gathered': (lambda: Mixture('gathered'), TEXT),
+    'experts-scattered': (lambda: Mixture('scattered'), TEXT),
+    'experts-one-hot': (lambda: Mixture('one_hot'), TEXT),
     'reparametrized': (Reparametrized, batch(x=values(4, 8), y=values(4, 6))),
     # Decoders.
     'gpt2': (of('GPT2LMHeadModel', vocab_size=VOCABULARY, n_positions=TOKENS, n_embd=32, n_layer=2, n_head=4, resid_pdrop=0, embd_pdrop=0, attn_pdrop=0), TEXT),

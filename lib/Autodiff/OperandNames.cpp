@@ -21,7 +21,7 @@ std::string getOperandName(Operation *op, unsigned index) {
       .Case<GatherOp, GatherElementsOp>([&](auto) { return pick({"input", "indices"}); })
       .Case<ScatterAddOp, ScatterElementsAddOp>([&](auto) { return pick({"indices", "input"}); })
       .Case<AttentionOp>([&](auto) { return pick({"query", "key", "value", "mask"}); })
-      .Case<ExpertsOp>([&](auto) { return pick({"input", "choices", "weights", "up", "down"}); })
+      .Case<ExpertsOp>([&](auto) { return pick({"input", "choices", "weights", "up", "down", "gate"}); })
       .Case<SoftmaxCrossEntropyOp>([&](auto) { return pick({"logits", "labels"}); })
       .Case<LossOp>([&](auto) { return pick({"sum", "count"}); })
       .Case<ConcatOp, AccumulateOp>([&](auto) { return "input" + std::to_string(index); })

@@ -71,17 +71,17 @@ void compare(std::int64_t tokens, double sigma, std::int32_t threads) {
              ddown = o.f32({experts_count, width, hidden});
   const view a = o.f32({rows, width}), b = o.f32({width, 2 * hidden}), c = o.f32({rows, 2 * hidden});
   std::vector<std::byte> scratch(
-      static_cast<std::size_t>(experts_grad_scratch_bytes(x, choices, up, down, of, threads)) + (1 << 20));
+      static_cast<std::size_t>(experts_grad_scratch_bytes(x, choices, up, down, {}, of, threads)) + (1 << 20));
   const std::unique_ptr<stream> s =
       make_inline_stream(threads, scratch.data(), static_cast<std::int64_t>(scratch.size()));
   double dense = 1e9, forward = 1e9, gradient = 1e9;
   for (int turn = 0; turn < turns; ++turn) {
     dense = std::min(dense, seconds_of([&] { return matmul(*s, c, a, b, 0, 1, false); }));
-    forward = std::min(forward, seconds_of([&] { return experts(*s, y, x, choices, weights, up, down, {}, of); }));
-    gradient =
-        std::min(gradient, seconds_of([&] {
-                   return experts_grad(*s, dx, dweights, dup, ddown, dy, x, choices, weights, up, down, {}, of, true);
-                 }));
+    forward = std::min(forward, seconds_of([&] { return experts(*s, y, x, choices, weights, up, down, {}, {}, of); }));
+    gradient = std::min(gradient, seconds_of([&] {
+                          return experts_grad(*s, dx, dweights, dup, ddown, {}, dy, x, choices, weights, up, down, {},
+                                              {}, of, true);
+                        }));
   }
   const auto work = [&](std::int64_t ups, std::int64_t downs) {
     return 2e-9 * static_cast<double>(rows * width * hidden * (2 * ups + downs));

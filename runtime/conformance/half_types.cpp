@@ -281,13 +281,13 @@ TYPED_TEST(HalfTypes, Experts) {
   const index_tensor choices({50, 2}, 0, 4);
   const tensor dup({4, 18, 12}), full_dup({4, 18, 12}), ddown({4, 10, 9}), full_ddown({4, 10, 9});
   test_stream s;
-  EXPECT_STATUS_OK(experts(s, y.half, x.half, choices, weights.half, up.half, down.half, {}, of));
-  EXPECT_STATUS_OK(experts(s, y.full, x.full, choices, weights.full, up.full, down.full, {}, of));
+  EXPECT_STATUS_OK(experts(s, y.half, x.half, choices, weights.half, up.half, down.half, {}, {}, of));
+  EXPECT_STATUS_OK(experts(s, y.full, x.full, choices, weights.full, up.full, down.full, {}, {}, of));
   y.expect_rounded();
-  EXPECT_STATUS_OK(experts_grad(s, dx.half, dweights.half, dup, ddown, dy.half, x.half, choices, weights.half, up.half,
-                                down.half, {}, of, false));
-  EXPECT_STATUS_OK(experts_grad(s, dx.full, dweights.full, full_dup, full_ddown, dy.full, x.full, choices, weights.full,
-                                up.full, down.full, {}, of, false));
+  EXPECT_STATUS_OK(experts_grad(s, dx.half, dweights.half, dup, ddown, {}, dy.half, x.half, choices, weights.half,
+                                up.half, down.half, {}, {}, of, false));
+  EXPECT_STATUS_OK(experts_grad(s, dx.full, dweights.full, full_dup, full_ddown, {}, dy.full, x.full, choices,
+                                weights.full, up.full, down.full, {}, {}, of, false));
   dx.expect_rounded();
   dweights.expect_rounded();
   expect_near(dup, full_dup.values(), noise);

@@ -40,17 +40,19 @@ std::int64_t attention_grad_scratch_bytes(const view &q, const view &k, std::int
 }
 
 std::int64_t experts_scratch_bytes(const view &x, const view &choices, const view &up, const view &down,
-                                   const expert_layer &of, std::int32_t threads) {
+                                   const view &gate, const expert_layer &of, std::int32_t threads) {
   detail::expert_plan plan;
-  return detail::plan_experts(x, choices, up, down, {}, of, plan) ? threads * plan.scratch_bytes(plan.forward_floats())
-                                                                  : 0;
+  return detail::plan_experts(x, choices, up, down, gate, {}, of, plan)
+             ? threads * plan.scratch_bytes(plan.forward_floats())
+             : 0;
 }
 
 std::int64_t experts_grad_scratch_bytes(const view &x, const view &choices, const view &up, const view &down,
-                                        const expert_layer &of, std::int32_t threads) {
+                                        const view &gate, const expert_layer &of, std::int32_t threads) {
   detail::expert_plan plan;
-  return detail::plan_experts(x, choices, up, down, {}, of, plan) ? threads * plan.scratch_bytes(plan.gradient_floats())
-                                                                  : 0;
+  return detail::plan_experts(x, choices, up, down, gate, {}, of, plan)
+             ? threads * plan.scratch_bytes(plan.gradient_floats())
+             : 0;
 }
 
 } // namespace windlass::rt

@@ -134,6 +134,12 @@ std::vector<Case> getCases() {
                    {2, 5},
                    "%r = train.experts %x to %ids by %w through %up, %down gelu_erf inputs_first : (tensor<2x4xf64>, "
                    "tensor<2x3xi64>, tensor<2x3xf64>, tensor<4x4x3xf64>, tensor<4x3x5xf64>) -> tensor<2x5xf64>\n"});
+  cases.push_back({"train.experts",
+                   {{"x", {2, 4}}, {"w", {2, 3}}, {"up", {4, 3, 4}}, {"down", {4, 5, 3}}, {"gate", {4, 3, 4}}},
+                   {2, 5},
+                   "%r = train.experts %x to %ids by %w through %up, %down gate %gate silu : (tensor<2x4xf64>, "
+                   "tensor<2x3xi64>, tensor<2x3xf64>, tensor<4x3x4xf64>, tensor<4x5x3xf64>, tensor<4x3x4xf64>) -> "
+                   "tensor<2x5xf64>\n"});
   // Two groups of two channels, one stride, dilation and pad on each side that differs from the others.
   cases.push_back({"train.convolution",
                    {{"x", {2, 4, 4, 3}}, {"w", {2, 2, 2, 2}}},

@@ -113,7 +113,7 @@ TEST_F(GradientTest, GatherElements) {
 TEST_F(GradientTest, Experts) {
   // The experts 1 and 2 of four; a token chooses one of them twice, and an expert that is elsewhere.
   Tensor x = varied({3, 4}), choices = integers({3, 2}, {2, 1, 0, 2, 1, 1}), weights = varied({3, 2}, 4),
-         down = varied({2, 5, 3}, 3), dy = varied({3, 5}, 1), first = integers({1}, {1});
+         down = varied({2, 5, 3}, 3), gate = varied({2, 3, 4}, 5), dy = varied({3, 5}, 1), first = integers({1}, {1});
   for (int64_t activation = 0; activation < 4; ++activation)
     for (bool gated : {false, true}) {
       Tensor up = varied({2, gated ? 6 : 3, 4}, 2);
@@ -123,14 +123,24 @@ TEST_F(GradientTest, Experts) {
       auto forward = [&](const Tensor &input, const Tensor &by, const Tensor &into, const Tensor &out) {
         return dot(call("experts", {input, choices, by, into, out, first}, {type({3, 5})}, layer).front(), dy);
       };
-      auto gradients =
-          call("experts_grad", {dy, x, choices, weights, up, down, first},
-               {type({3, 4}), type({3, 2}), type(up.getShape()), type(down.getShape())}, layer);
+      auto gradients = call("experts_grad", {dy, x, choices, weights, up, down, first},
+                            {type({3, 4}), type({3, 2}), type(up.getShape()), type(down.getShape())}, layer);
       check(x, gradients[0], [&](const Tensor &v) { return forward(v, weights, up, down); });
       check(weights, gradients[1], [&](const Tensor &v) { return forward(x, v, up, down); });
       check(up, gradients[2], [&](const Tensor &v) { return forward(x, weights, v, down); });
       check(down, gradients[3], [&](const Tensor &v) { return forward(x, weights, up, v); });
     }
+  // Matrices of the gate's own.
+  Tensor up = varied({2, 3, 4}, 2);
+  std::vector<mlir::NamedAttribute> layer = {integer("activation", 3), integer("all_rows", 4)};
+  auto forward = [&](const Tensor &input, const Tensor &into, const Tensor &by) {
+    return dot(call("experts", {input, choices, weights, into, down, by, first}, {type({3, 5})}, layer).front(), dy);
+  };
+  auto gradients = call("experts_grad", {dy, x, choices, weights, up, down, gate, first},
+                        {type({3, 4}), type({3, 2}), type({2, 3, 4}), type({2, 5, 3}), type({2, 3, 4})}, layer);
+  check(x, gradients[0], [&](const Tensor &v) { return forward(v, up, gate); });
+  check(up, gradients[2], [&](const Tensor &v) { return forward(x, v, gate); });
+  check(gate, gradients[4], [&](const Tensor &v) { return forward(x, up, v); });
 }
 
 TEST_F(GradientTest, Rotary) {

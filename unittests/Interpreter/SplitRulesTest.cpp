@@ -75,7 +75,8 @@ const Case kCases[] = {
      "%r = train.embedding_grad %i, %g rows 8 : tensor<6xi32>, tensor<6x2xf64> -> tensor<8x2xf64>"},
     {"train.experts", 3,
      "%x: tensor<3x4xf64>, %c: tensor<3x2xi64>, %w: tensor<3x2xf64>, %u: tensor<6x6x4xf64>, %d: tensor<6x5x3xf64>",
-     "%r = train.experts %x to %c by %w through %u, %d silu gated : (tensor<3x4xf64>, tensor<3x2xi64>, tensor<3x2xf64>, "
+     "%r = train.experts %x to %c by %w through %u, %d silu gated : (tensor<3x4xf64>, tensor<3x2xi64>, "
+     "tensor<3x2xf64>, "
      "tensor<6x6x4xf64>, tensor<6x5x3xf64>) -> tensor<3x5xf64>"},
     {"train.experts_grad", 2,
      "%g: tensor<3x5xf64>, %x: tensor<3x4xf64>, %c: tensor<3x2xi64>, %w: tensor<3x2xf64>, %u: tensor<6x4x3xf64>, "
@@ -83,6 +84,17 @@ const Case kCases[] = {
      "%r:4 = train.experts_grad %g, %x to %c by %w through %u, %d gelu_erf inputs_first : (tensor<3x5xf64>, "
      "tensor<3x4xf64>, tensor<3x2xi64>, tensor<3x2xf64>, tensor<6x4x3xf64>, tensor<6x3x5xf64>) -> (tensor<3x4xf64>, "
      "tensor<3x2xf64>, tensor<6x4x3xf64>, tensor<6x3x5xf64>)"},
+    {"train.experts", 2,
+     "%x: tensor<3x4xf64>, %c: tensor<3x2xi64>, %w: tensor<3x2xf64>, %u: tensor<6x3x4xf64>, %d: tensor<6x5x3xf64>, "
+     "%g: tensor<6x3x4xf64>",
+     "%r = train.experts %x to %c by %w through %u, %d gate %g silu : (tensor<3x4xf64>, tensor<3x2xi64>, "
+     "tensor<3x2xf64>, tensor<6x3x4xf64>, tensor<6x5x3xf64>, tensor<6x3x4xf64>) -> tensor<3x5xf64>"},
+    {"train.experts_grad", 2,
+     "%y: tensor<3x5xf64>, %x: tensor<3x4xf64>, %c: tensor<3x2xi64>, %w: tensor<3x2xf64>, %u: tensor<6x4x3xf64>, "
+     "%d: tensor<6x3x5xf64>, %g: tensor<6x4x3xf64>",
+     "%r:5 = train.experts_grad %y, %x to %c by %w through %u, %d gate %g silu inputs_first : (tensor<3x5xf64>, "
+     "tensor<3x4xf64>, tensor<3x2xi64>, tensor<3x2xf64>, tensor<6x4x3xf64>, tensor<6x3x5xf64>, tensor<6x4x3xf64>) -> "
+     "(tensor<3x4xf64>, tensor<3x2xf64>, tensor<6x4x3xf64>, tensor<6x3x5xf64>, tensor<6x4x3xf64>)"},
     {"train.attention", 2, "%q: tensor<2x4x3x2xf64>, %k: tensor<2x2x4x2xf64>, %v: tensor<2x2x4x3xf64>",
      "%r:2 = train.attention %q, %k, %v scale 0.7 : (tensor<2x4x3x2xf64>, tensor<2x2x4x2xf64>, tensor<2x2x4x3xf64>) -> "
      "(tensor<2x4x3x3xf64>, tensor<2x4x3xf64>)"},

@@ -1,12 +1,15 @@
 //===- RecognizeExperts.cpp - the experts of a mixture --------------------===//
 
+#include "Indices.h"
 #include "Match.h"
 
+#include "windlass/Conversion/OnnxToTrain/MissedExperts.h"
 #include "windlass/Conversion/OnnxToTrain/OnnxToTrain.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallPtrSet.h"
 
 using namespace mlir;
 using namespace windlass;
@@ -20,68 +23,180 @@ namespace {
 
 using train::ExpertActivation;
 
-/// Looks through reshapes.
-Value skipReshapes(Value value) {
-  while (auto reshape = value.getDefiningOp<train::ReshapeOp>())
-    value = reshape.getInput();
-  return value;
-}
+/// The indices of a layer. `kMixed` is what results are summed over: a token's choices, where their matrices are
+/// gathered, or all experts. `kHidden` counts the outputs of the first matrices, `kWidth` the inputs of the last one.
+enum : unsigned { kToken, kMixed, kChoice, kWidth, kHidden, kIn, kOut };
 
-/// Looks through reshapes to a value of that shape; null where there is none.
-Value findShaped(Value value, llvm::ArrayRef<int64_t> shape) {
-  while (shapeOf(value) != shape) {
-    auto reshape = value.getDefiningOp<train::ReshapeOp>();
-    if (!reshape)
-      return {};
-    value = reshape.getInput();
-  }
-  return value;
-}
-
-/// Looks through reshapes and casts between integers, floats of whole numbers, and booleans.
-Value skipCasts(Value value) {
-  while (Operation *op = value.getDefiningOp()) {
-    if (!isa<train::CastOp, train::ReshapeOp>(op))
-      break;
-    value = op->getOperand(0);
-  }
-  return value;
-}
-
-/// A product of rows with the matrices [experts, .., ..] of their experts.
-struct ExpertProduct {
-  Value rows, matrices;
+/// The matrices [experts, .., ..] of a product.
+struct Matrices {
+  Value value;
   bool inputsFirst = false;
-  /// The expert of each row, where matrices are gathered; null where each matrix multiplies all rows.
-  Value choices;
+  /// The expert of each token and choice, where matrices are gathered; null where all experts compute all tokens.
+  IndexedValue choices;
+
+  bool isLike(const Matrices &other) const {
+    return inputsFirst == other.inputsFirst && choices.value == other.choices.value &&
+           choices.dims == other.choices.dims && shapeOf(value)[0] == shapeOf(other.value)[0];
+  }
 };
 
-/// Matches a product whose one factor is a matrix gathered for each row: result [rows, outputs], up to dims of size 1.
-ExpertProduct matchGathered(train::MatmulOp op) {
-  if (op.getLhsBatch() != llvm::ArrayRef<int64_t>{0} || op.getRhsBatch() != llvm::ArrayRef<int64_t>{0} ||
-      op.getLhsContract().size() != 1)
-    return {};
-  for (bool isLhs : {true, false}) {
-    auto gather = (isLhs ? op.getLhs() : op.getRhs()).getDefiningOp<train::GatherOp>();
-    Value rows = isLhs ? op.getRhs() : op.getLhs();
-    int64_t contracted = (isLhs ? op.getLhsContract() : op.getRhsContract())[0];
-    if (!gather || gather.getAxis() != 0 || shapeOf(gather.getInput()).size() != 3 ||
-        shapeOf(gather.getIndices()).size() != 1)
-      continue;
-    int64_t count = shapeOf(gather.getIndices())[0], depth = shapeOf(gather.getResult())[contracted];
-    if (shapeOf(rows)[0] == count && cast<RankedTensorType>(rows.getType()).getNumElements() == count * depth)
-      return {rows, gather.getInput(), contracted == 1, gather.getIndices()};
+/// A layer of experts over primitives.
+struct Layer {
+  IndexedValue input, choices, weights;
+  Matrices up, down, gate;
+  ExpertActivation activation = ExpertActivation::relu;
+  /// Whether the halves of the hidden values are activated ones and their factors.
+  bool hasHalves = false;
+};
+
+bool isWhole(const DimIndices &dim, unsigned index, int64_t size) { return dim == wholeIndex(index, size); }
+
+/// Looks through casts between integers, floats of whole numbers, and booleans, and through changes of dims.
+IndexedValue stepBackCasts(IndexedValue value) {
+  while (true) {
+    value = stepBackAll(std::move(value));
+    auto cast = value.value.getDefiningOp<train::CastOp>();
+    if (!cast)
+      return value;
+    value.value = cast.getInput();
   }
+}
+
+class Matcher {
+public:
+  Matcher(int64_t tokens, int64_t out) : tokens(tokens), out(out) {}
+
+  /// Matches a layer whose result has dims of tokens, and then the outputs.
+  bool matchLayer(Operation *root);
+
+  Layer layer;
+  int64_t tokens, mixed = 0, chosen = 0, width = 0, hidden = 0, in = 0, out;
+
+private:
+  bool matchMixed(const IndexedValue &results, const IndexedValue &weights);
+  bool matchResults(IndexedValue value);
+  bool matchHidden(IndexedValue value);
+  bool matchFirst(IndexedValue value, unsigned outputs, int64_t count, Matrices &matrices);
+  bool matchDenseWeights(IndexedValue value);
+  bool matchWeightsOfChoices(IndexedValue hot, IndexedValue weights);
+  IndexedValue matchOneHot(IndexedValue value) const;
+  bool findProduct(IndexedValue value, unsigned contracted, unsigned outputs, int64_t outputCount, IndexedValue &rows,
+                   Matrices &matrices) const;
+  Matrices findMatrices(IndexedValue value, unsigned outputs, int64_t outputCount, unsigned inputs) const;
+  bool matchScattered(const IndexedValue &value);
+  bool findTokensAnd(unsigned index, int64_t size, IndexedValue value, IndexedValue &found) const;
+};
+
+/// Steps back to the first value of the chain whose elements are in the order of tokens and then of another index,
+/// whatever its dims are.
+bool Matcher::findTokensAnd(unsigned index, int64_t size, IndexedValue value, IndexedValue &found) const {
+  DimIndices parts = wholeIndex(kToken, tokens);
+  llvm::append_range(parts, wholeIndex(index, size));
+  bool isFound = false;
+  do {
+    if (value.flatten() == parts) {
+      found = value;
+      isFound = true;
+    }
+  } while (stepBack(value));
+  return isFound;
+}
+
+bool Matcher::matchLayer(Operation *root) {
+  llvm::ArrayRef<int64_t> shape = shapeOf(root->getResult(0));
+  IndexedValue result{root->getResult(0), {}};
+  int64_t rest = tokens;
+  for (int64_t size : shape.drop_back()) {
+    rest /= size;
+    result.dims.push_back(size == 1 ? DimIndices() : DimIndices{{kToken, size, rest}});
+  }
+  result.dims.push_back(wholeIndex(kOut, out));
+
+  if (auto matmul = dyn_cast<train::MatmulOp>(root)) {
+    auto factors = findFactors(matmul, result.dims, kMixed);
+    if (!factors)
+      return false;
+    mixed = shapeOf(matmul.getLhs())[matmul.getLhsContract()[0]];
+    return matchMixed(factors->first, factors->second) || matchMixed(factors->second, factors->first);
+  }
+  auto sum = cast<train::ReduceOp>(root);
+  if (sum.getKind() != train::ReductionKind::sum || sum.getDims().size() != 1)
+    return false;
+  mixed = shapeOf(sum.getInput())[sum.getDims()[0]];
+  IndexedValue weighted{sum.getInput(), result.dims};
+  weighted.dims.insert(weighted.dims.begin() + sum.getDims()[0], wholeIndex(kMixed, mixed));
+  weighted = stepBackAll(std::move(weighted));
+  auto mul = weighted.value.getDefiningOp<train::MulOp>();
+  return mul && (matchMixed({mul.getLhs(), weighted.dims}, {mul.getRhs(), weighted.dims}) ||
+                 matchMixed({mul.getRhs(), weighted.dims}, {mul.getLhs(), weighted.dims}));
+}
+
+/// Matches the results of experts and the weights by which they are mixed.
+bool Matcher::matchMixed(const IndexedValue &results, const IndexedValue &weights) {
+  layer = Layer();
+  IndexedValue spread = stepBackAll(weights);
+  auto isOfOutputs = [](const IndexPart &part) { return part.index == kOut; };
+  if (llvm::any_of(spread.flatten(), isOfOutputs) || !matchResults(results))
+    return false;
+  if (!layer.down.choices.value)
+    return matchDenseWeights(std::move(spread));
+  chosen = mixed;
+  layer.choices = layer.down.choices;
+  return findTokensAnd(kMixed, mixed, weights, layer.weights);
+}
+
+/// Finds matrices whose dims run over experts, `outputs` and `inputs`: gathered for the choices, or those of all
+/// experts.
+Matrices Matcher::findMatrices(IndexedValue value, unsigned outputs, int64_t outputCount, unsigned inputs) const {
+  auto isOutputs = [&](const DimIndices &dim) { return isWhole(dim, outputs, outputCount); };
+  auto isInputs = [&](const DimIndices &dim) { return dim.size() <= 1 && (dim.empty() || dim[0].index == inputs); };
+  auto setOrder = [&](const DimIndices &first, const DimIndices &second, Matrices &matrices) {
+    matrices.inputsFirst = isInputs(first) && isOutputs(second);
+    return matrices.inputsFirst || (isOutputs(first) && isInputs(second));
+  };
+  do {
+    Matrices matrices;
+    if (auto gather = value.value.getDefiningOp<train::GatherOp>()) {
+      size_t rank = value.dims.size();
+      if (gather.getAxis() != 0 || shapeOf(gather.getInput()).size() != 3 || rank < 3)
+        return {};
+      matrices.value = gather.getInput();
+      IndexedValue indices{gather.getIndices(), value.dims};
+      indices.dims.truncate(rank - 2);
+      bool fits = findTokensAnd(kMixed, mixed, std::move(indices), matrices.choices) &&
+                  setOrder(value.dims[rank - 2], value.dims[rank - 1], matrices);
+      return fits ? matrices : Matrices();
+    }
+    matrices.value = value.value;
+    if (value.dims.size() == 3 && isWhole(value.dims[0], kMixed, mixed) &&
+        setOrder(value.dims[1], value.dims[2], matrices))
+      return matrices;
+  } while (stepBack(value));
   return {};
 }
 
-/// Matches a product of the rows [experts, tokens, inputs] with each expert's matrix.
-ExpertProduct matchDense(train::MatmulOp op) {
-  if (op.getLhsBatch() != llvm::ArrayRef<int64_t>{0} || op.getRhsBatch() != llvm::ArrayRef<int64_t>{0} ||
-      op.getLhsContract() != llvm::ArrayRef<int64_t>{2} || op.getRhsContract().size() != 1 ||
-      shapeOf(op.getLhs()).size() != 3 || shapeOf(op.getRhs()).size() != 3)
-    return {};
-  return {op.getLhs(), op.getRhs(), op.getRhsContract()[0] == 1, {}};
+/// Splits a product into rows and the matrices that multiply them.
+bool Matcher::findProduct(IndexedValue value, unsigned contracted, unsigned outputs, int64_t outputCount,
+                          IndexedValue &rows, Matrices &matrices) const {
+  value = stepBackAll(std::move(value));
+  auto matmul = value.value.getDefiningOp<train::MatmulOp>();
+  auto factors = matmul ? findFactors(matmul, value.dims, contracted) : std::nullopt;
+  if (!factors)
+    return false;
+  for (auto [one, other] : {std::pair(&factors->first, &factors->second), std::pair(&factors->second, &factors->first)})
+    if (matrices = findMatrices(*one, outputs, outputCount, contracted); matrices.value) {
+      rows = *other;
+      return true;
+    }
+  return false;
+}
+
+bool Matcher::matchResults(IndexedValue value) {
+  IndexedValue rows;
+  if (!findProduct(std::move(value), kWidth, kOut, out, rows, layer.down))
+    return false;
+  width = shapeOf(layer.down.value)[layer.down.inputsFirst ? 1 : 2];
+  return matchHidden(std::move(rows));
 }
 
 struct Activated {
@@ -102,191 +217,155 @@ Activated matchActivation(Value value) {
   return {};
 }
 
-/// The hidden values of experts before the activation. Those that are gated have their halves along the last dim.
-struct HiddenValues {
-  Value before;
-  ExpertActivation activation = ExpertActivation::relu;
-  bool gated = false;
-};
-
-HiddenValues matchHidden(Value value) {
-  value = skipReshapes(value);
-  if (Activated plain = matchActivation(value); plain.input)
-    return {skipReshapes(plain.input), plain.kind, false};
-  auto mul = value.getDefiningOp<train::MulOp>();
-  if (!mul)
-    return {};
-  for (auto [active, gate] : {std::pair(mul.getLhs(), mul.getRhs()), std::pair(mul.getRhs(), mul.getLhs())}) {
-    Activated half = matchActivation(skipReshapes(active));
-    Value before = half.input ? matchHalf(skipReshapes(half.input), false) : Value();
-    if (before && matchHalf(skipReshapes(gate), true) == before)
-      return {before, half.kind, true};
+bool Matcher::matchHidden(IndexedValue value) {
+  value = stepBackAll(std::move(value));
+  if (Activated plain = matchActivation(value.value); plain.input) {
+    layer.activation = plain.kind;
+    hidden = width;
+    return matchFirst({plain.input, value.dims}, kWidth, width, layer.up);
   }
-  return {};
-}
-
-/// A layer of experts over primitives, with choices and weights [tokens, chosen].
-struct Layer {
-  Value input, choices, weights, up, down;
-  HiddenValues hidden;
-  bool inputsFirst = false;
-};
-
-/// Whether sizes and element types of a layer are those of `train.experts` with a result of that type.
-bool fits(const Layer &layer, RankedTensorType result) {
-  llvm::ArrayRef<int64_t> input = shapeOf(layer.input), up = shapeOf(layer.up), down = shapeOf(layer.down);
-  int64_t output = layer.inputsFirst ? 2 : 1, from = layer.inputsFirst ? 1 : 2;
-  int64_t hidden = up[output], width = layer.hidden.gated ? hidden / 2 : hidden;
-  // Halves of another dim, such as of pairs, are not those of the hidden values.
-  bool hasHalves = !layer.hidden.gated || shapeOf(layer.hidden.before).back() == hidden;
-  bool hasOneType =
-      llvm::all_of(llvm::ArrayRef<Value>{layer.input, layer.weights, layer.up, layer.down},
-                   [&](Value of) { return getElementTypeOrSelf(of.getType()) == result.getElementType(); });
-  return hasHalves && hasOneType && up[0] == down[0] && up[from] == input[1] && down[from] == width &&
-         result.getShape() == llvm::ArrayRef<int64_t>{input[0], down[output]};
-}
-
-/// Matches both products of a layer: those of gathered matrices, or of all experts. `first` becomes the first product.
-bool matchProducts(Value results, bool isGathered, Layer &layer, ExpertProduct &first) {
-  auto match = [&](Value value) {
-    auto matmul = skipReshapes(value).getDefiningOp<train::MatmulOp>();
-    return !matmul ? ExpertProduct() : isGathered ? matchGathered(matmul) : matchDense(matmul);
-  };
-  ExpertProduct second = match(results);
-  if (!second.rows)
-    return false;
-  layer.hidden = matchHidden(second.rows);
-  first = layer.hidden.before ? match(layer.hidden.before) : ExpertProduct();
-  layer.up = first.matrices;
-  layer.down = second.matrices;
-  layer.inputsFirst = first.inputsFirst;
-  return first.rows && first.inputsFirst == second.inputsFirst && first.choices == second.choices;
-}
-
-/// Returns what a value spreads over its last dim, which has an element for each row; null where it is something else.
-Value matchSpread(Value value) {
-  auto broadcast = value.getDefiningOp<train::BroadcastOp>();
-  llvm::ArrayRef<int64_t> shape = shapeOf(value);
-  if (!broadcast || shape.empty())
-    return {};
-  // Dims of size 1 may stand for the last one.
-  auto last = static_cast<int64_t>(shape.size()) - 1;
-  int64_t rows = 1;
-  for (auto [size, dim] : llvm::zip_equal(shapeOf(broadcast.getInput()), broadcast.getDims())) {
-    if (size != (dim == last ? 1 : shape[dim]))
-      return {};
-    rows *= size;
-  }
-  return rows * shape[last] == broadcast.getType().getNumElements() ? broadcast.getInput() : Value();
-}
-
-/// Splits a product into results of experts and their weights, which are spread over the last dim.
-std::pair<Value, Value> matchWeighted(Value value) {
-  auto mul = skipReshapes(value).getDefiningOp<train::MulOp>();
+  auto mul = value.value.getDefiningOp<train::MulOp>();
   if (!mul)
-    return {};
-  if (Value weights = matchSpread(mul.getRhs()))
-    return {mul.getLhs(), weights};
-  Value weights = matchSpread(mul.getLhs());
-  return {weights ? mul.getRhs() : Value(), weights};
-}
-
-/// Returns x [tokens, inputs] of rows that repeat each token for each of its choices.
-Value matchRepeatedTokens(Value rows, int64_t tokens, int64_t chosen) {
-  auto broadcast = skipReshapes(rows).getDefiningOp<train::BroadcastOp>();
-  if (!broadcast)
-    return {};
-  llvm::ArrayRef<int64_t> shape = shapeOf(broadcast.getResult());
-  Value input = broadcast.getInput();
-  if (shape.size() != 3 || shape[0] != tokens || shape[1] != chosen)
-    return {};
-  int64_t width = shape[2];
-  bool isRepeated = broadcast.getDims() == llvm::ArrayRef<int64_t>{0, 2} ||
-                    (broadcast.getDims() == llvm::ArrayRef<int64_t>{0, 1, 2} && shapeOf(input)[1] == 1);
-  return isRepeated ? findShaped(input, {tokens, width}) : Value();
-}
-
-/// Matches the form that gathers the matrices of each choice.
-bool matchGatheredLayer(train::ReduceOp sum, Layer &layer) {
-  llvm::ArrayRef<int64_t> shape = shapeOf(sum.getInput());
-  if (shape.size() != 3 || sum.getDims() != llvm::ArrayRef<int64_t>{1})
     return false;
-  int64_t tokens = shape[0], chosen = shape[1];
-  auto [results, weights] = matchWeighted(sum.getInput());
-  ExpertProduct first;
-  if (!results || !matchProducts(results, true, layer, first))
-    return false;
-  layer.weights = findShaped(weights, {tokens, chosen});
-  layer.choices = findShaped(first.choices, {tokens, chosen});
-  layer.input = matchRepeatedTokens(first.rows, tokens, chosen);
-  return layer.weights && layer.choices && layer.input;
-}
-
-/// Returns the choices [tokens, chosen] of numbers [tokens, chosen, experts] that are 1 where an expert is chosen.
-Value matchOneHot(Value value) {
-  auto compare = skipCasts(value).getDefiningOp<train::CompareOp>();
-  if (!compare || compare.getPredicate() != train::Predicate::equal || shapeOf(compare.getResult()).size() != 3)
-    return {};
-  for (auto [chosen, counted] :
-       {std::pair(compare.getLhs(), compare.getRhs()), std::pair(compare.getRhs(), compare.getLhs())}) {
-    auto spread = chosen.getDefiningOp<train::BroadcastOp>(), numbers = counted.getDefiningOp<train::BroadcastOp>();
-    auto iota = numbers ? skipReshapes(numbers.getInput()).getDefiningOp<train::IotaOp>() : train::IotaOp();
-    llvm::ArrayRef<int64_t> shape = shapeOf(compare.getResult());
-    if (!spread || !iota || numbers.getDims().empty() || numbers.getDims().back() != 2 ||
-        shapeOf(iota.getResult()) != shape.take_back(1) || iota.getStart().convertToDouble() != 0 ||
-        iota.getStep().convertToDouble() != 1)
+  for (auto [active, other] : {std::pair(mul.getLhs(), mul.getRhs()), std::pair(mul.getRhs(), mul.getLhs())}) {
+    IndexedValue gate = stepBackAll({active, value.dims}), factor = stepBackAll({other, value.dims});
+    Activated activated = matchActivation(gate.value);
+    if (!activated.input)
       continue;
-    if (spread.getDims().take_front(2) == llvm::ArrayRef<int64_t>{0, 1})
-      return findShaped(spread.getInput(), shape.take_front(2));
+    gate = stepBackAll({activated.input, gate.dims});
+    layer.gate = Matrices();
+    layer.activation = activated.kind;
+    Value before = matchHalf(gate.value, false);
+    // Halves of another dim, such as of pairs, are not those of the hidden values.
+    if (before && before == matchHalf(factor.value, true) && gate.dims == factor.dims &&
+        isWhole(gate.dims.back(), kWidth, width)) {
+      layer.hasHalves = true;
+      hidden = 2 * width;
+      gate.dims.back() = wholeIndex(kHidden, hidden);
+      return matchFirst({before, gate.dims}, kHidden, hidden, layer.up);
+    }
+    hidden = width;
+    if (matchFirst(std::move(gate), kWidth, width, layer.gate)) {
+      IndexedValue input = layer.input;
+      return matchFirst(std::move(factor), kWidth, width, layer.up) && layer.gate.isLike(layer.up) &&
+             input.value == layer.input.value && input.dims == layer.input.dims;
+    }
+  }
+  return false;
+}
+
+/// Matches a product by first matrices, with `count` outputs.
+bool Matcher::matchFirst(IndexedValue value, unsigned outputs, int64_t count, Matrices &matrices) {
+  IndexedValue rows;
+  if (!findProduct(std::move(value), kIn, outputs, count, rows, matrices) || !matrices.isLike(layer.down))
+    return false;
+  in = shapeOf(matrices.value)[matrices.inputsFirst ? 1 : 2];
+  return findTokensAnd(kIn, in, std::move(rows), layer.input);
+}
+
+/// Returns the choices of numbers that are 1 where an expert is chosen, and 0 elsewhere.
+IndexedValue Matcher::matchOneHot(IndexedValue value) const {
+  value = stepBackCasts(std::move(value));
+  auto compare = value.value.getDefiningOp<train::CompareOp>();
+  if (!compare || compare.getPredicate() != train::Predicate::equal)
+    return {};
+  for (auto [one, other] :
+       {std::pair(compare.getLhs(), compare.getRhs()), std::pair(compare.getRhs(), compare.getLhs())}) {
+    IndexedValue count = stepBackAll({other, value.dims});
+    auto iota = count.value.getDefiningOp<train::IotaOp>();
+    if (iota && shapeOf(count.value).size() == 1 && isWhole(count.dims[0], kMixed, mixed) &&
+        iota.getStart().convertToDouble() == 0 && iota.getStep().convertToDouble() == 1)
+      return {one, value.dims};
   }
   return {};
 }
 
-/// Finds choices and weights in weights of all experts [tokens, experts].
-bool matchDenseWeights(Value dense, Layer &layer) {
-  auto matmul = skipReshapes(dense).getDefiningOp<train::MatmulOp>();
-  if (!matmul || matmul.getLhsBatch() != llvm::ArrayRef<int64_t>{0} ||
-      matmul.getRhsBatch() != llvm::ArrayRef<int64_t>{0} || matmul.getRhsContract() != llvm::ArrayRef<int64_t>{1})
-    return false;
-  layer.choices = matchOneHot(matmul.getRhs());
-  layer.weights = layer.choices ? findShaped(matmul.getLhs(), shapeOf(layer.choices)) : Value();
-  return bool(layer.weights);
+/// Matches weights of all experts that are sums over choices of `hot`, which is 1 for the chosen expert, times
+/// `weights`.
+bool Matcher::matchWeightsOfChoices(IndexedValue hot, IndexedValue weights) {
+  IndexedValue choices = matchOneHot(std::move(hot));
+  return choices.value && findTokensAnd(kChoice, chosen, std::move(choices), layer.choices) &&
+         findTokensAnd(kChoice, chosen, std::move(weights), layer.weights);
 }
 
-/// Matches the form in which all experts compute all tokens.
-bool matchDenseLayer(train::ReduceOp sum, Layer &layer) {
-  llvm::ArrayRef<int64_t> shape = shapeOf(sum.getInput());
-  if (shape.size() != 3 || sum.getDims() != llvm::ArrayRef<int64_t>{0})
-    return false;
-  auto [results, weights] = matchWeighted(sum.getInput());
-  ExpertProduct first;
-  if (!results || !matchProducts(results, false, layer, first))
-    return false;
-  // Weights come as [experts, tokens].
-  auto transpose = skipReshapes(weights).getDefiningOp<train::TransposeOp>();
-  auto spread = first.rows.getDefiningOp<train::BroadcastOp>();
-  if (!transpose || transpose.getPermutation() != llvm::ArrayRef<int64_t>{1, 0} || !spread ||
-      !matchDenseWeights(transpose.getInput(), layer))
-    return false;
-  llvm::ArrayRef<int64_t> rows = shapeOf(spread.getResult());
-  if (spread.getDims() != llvm::ArrayRef<int64_t>{1, 2} && spread.getDims() != llvm::ArrayRef<int64_t>{0, 1, 2})
-    return false;
-  layer.input = findShaped(spread.getInput(), rows.drop_front());
-  // The sum is over the experts, whose weights are in the same order.
-  return layer.input && shapeOf(layer.choices)[0] == rows[1] && shape.take_front(2) == rows.take_front(2) &&
-         shapeOf(transpose.getResult()) == rows.take_front(2);
+/// Finds choices and weights in weights of all experts.
+bool Matcher::matchDenseWeights(IndexedValue dense) {
+  auto matchBoth = [&](const IndexedValue &a, const IndexedValue &b) {
+    return matchWeightsOfChoices(a, b) || matchWeightsOfChoices(b, a);
+  };
+  if (auto matmul = dense.value.getDefiningOp<train::MatmulOp>()) {
+    auto factors = findFactors(matmul, dense.dims, kChoice);
+    chosen = factors ? shapeOf(matmul.getLhs())[matmul.getLhsContract()[0]] : 0;
+    return factors && matchBoth(factors->first, factors->second);
+  }
+  if (auto sum = dense.value.getDefiningOp<train::ReduceOp>();
+      sum && sum.getKind() == train::ReductionKind::sum && sum.getDims().size() == 1) {
+    chosen = shapeOf(sum.getInput())[sum.getDims()[0]];
+    IndexedValue weighted{sum.getInput(), dense.dims};
+    weighted.dims.insert(weighted.dims.begin() + sum.getDims()[0], wholeIndex(kChoice, chosen));
+    weighted = stepBackAll(std::move(weighted));
+    auto mul = weighted.value.getDefiningOp<train::MulOp>();
+    return mul && matchBoth({mul.getLhs(), weighted.dims}, {mul.getRhs(), weighted.dims});
+  }
+  return matchScattered(dense);
 }
 
-struct RecognizeExperts : OpRewritePattern<train::ReduceOp> {
-  using OpRewritePattern::OpRewritePattern;
-  LogicalResult matchAndRewrite(train::ReduceOp op, PatternRewriter &rewriter) const override {
-    Layer layer;
-    if (op.getKind() != train::ReductionKind::sum || !(matchGatheredLayer(op, layer) || matchDenseLayer(op, layer)) ||
-        !fits(layer, cast<RankedTensorType>(op.getType())))
+/// Whether a condition holds where an element was added to: the numbers of those that were added are above 0.
+bool isWhereAdded(Value condition, train::ScatterElementsAddOp added) {
+  auto compare = condition.getDefiningOp<train::CompareOp>();
+  auto count = compare ? compare.getLhs().getDefiningOp<train::ScatterElementsAddOp>() : train::ScatterElementsAddOp();
+  return count && compare.getPredicate() == train::Predicate::greater && getSplatValue(compare.getRhs()) == 0.0 &&
+         count.getIndices() == added.getIndices() && count.getAxis() == added.getAxis() &&
+         getSplatValue(count.getInput()) == 1.0;
+}
+
+/// Matches weights that are put at the places of their choices, among zeros.
+bool Matcher::matchScattered(const IndexedValue &value) {
+  auto scatter = value.value.getDefiningOp<train::ScatterElementsAddOp>();
+  if (auto select = value.value.getDefiningOp<train::SelectOp>()) {
+    scatter = select.getLhs().getDefiningOp<train::ScatterElementsAddOp>();
+    if (!scatter || getSplatValue(select.getRhs()) != 0.0 || !isWhereAdded(select.getCondition(), scatter))
+      return false;
+  }
+  if (!scatter || !isWhole(value.dims[scatter.getAxis()], kMixed, mixed))
+    return false;
+  llvm::SmallVector<DimIndices> dims = value.dims;
+  chosen = shapeOf(scatter.getInput())[scatter.getAxis()];
+  dims[scatter.getAxis()] = wholeIndex(kChoice, chosen);
+  return findTokensAnd(kChoice, chosen, {scatter.getIndices(), dims}, layer.choices) &&
+         findTokensAnd(kChoice, chosen, {scatter.getInput(), dims}, layer.weights);
+}
+
+struct RecognizeExperts : RewritePattern {
+  RecognizeExperts(MLIRContext *context, StringRef root) : RewritePattern(root, 1, context) {}
+
+  LogicalResult matchAndRewrite(Operation *op, PatternRewriter &rewriter) const override {
+    auto type = cast<RankedTensorType>(op->getResult(0).getType());
+    if (type.getRank() < 2 || type.getNumElements() == 0)
       return failure();
-    rewriter.replaceOpWithNewOp<train::ExpertsOp>(op, op.getType(), layer.input, layer.choices, layer.weights, layer.up,
-                                                  layer.down, Value(), IntegerAttr(), layer.hidden.activation,
-                                                  layer.hidden.gated, layer.inputsFirst);
+    int64_t out = type.getShape().back();
+    Matcher matcher(type.getNumElements() / out, out);
+    if (!matcher.matchLayer(op))
+      return failure();
+    const Layer &layer = matcher.layer;
+    auto hasType = [&](Value value) {
+      return !value || getElementTypeOrSelf(value.getType()) == type.getElementType();
+    };
+    if (!llvm::all_of(llvm::ArrayRef<Value>{layer.input.value, layer.weights.value, layer.up.value, layer.down.value,
+                                            layer.gate.value},
+                      hasType))
+      return failure();
+    auto reshapeTo = [&](llvm::ArrayRef<int64_t> shape, Value value) -> Value {
+      auto wanted = cast<RankedTensorType>(value.getType()).clone(shape);
+      return value.getType() == wanted ? value : train::ReshapeOp::create(rewriter, op->getLoc(), wanted, value);
+    };
+    int64_t tokens = matcher.tokens;
+    Value result = train::ExpertsOp::create(rewriter, op->getLoc(), reshapeTo({tokens, matcher.in}, layer.input.value),
+                                            reshapeTo({tokens, matcher.chosen}, layer.choices.value),
+                                            reshapeTo({tokens, matcher.chosen}, layer.weights.value), layer.up.value,
+                                            layer.down.value, layer.gate.value, Value(), IntegerAttr(),
+                                            layer.activation, layer.hasHalves, layer.up.inputsFirst);
+    rewriter.replaceOp(op, reshapeTo(type.getShape(), result));
     return success();
   }
 };
@@ -294,10 +373,44 @@ struct RecognizeExperts : OpRewritePattern<train::ReduceOp> {
 struct TrainRecognizeExpertsPass : windlass::impl::TrainRecognizeExpertsBase<TrainRecognizeExpertsPass> {
   void runOnOperation() override {
     RewritePatternSet patterns(&getContext());
-    patterns.add<RecognizeExperts>(&getContext());
+    patterns.add<RecognizeExperts>(&getContext(), train::ReduceOp::getOperationName());
+    patterns.add<RecognizeExperts>(&getContext(), train::MatmulOp::getOperationName());
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
       signalPassFailure();
   }
 };
 
 } // namespace
+
+/// Whether a value is a parameter that trains, perhaps with other dims.
+static bool isTrainable(Value value) {
+  while (isa_and_nonnull<train::ReshapeOp, train::TransposeOp>(value.getDefiningOp()))
+    value = value.getDefiningOp()->getOperand(0);
+  auto read = value.getDefiningOp<train::ReadOp>();
+  auto parameter = read ? SymbolTable::lookupNearestSymbolFrom<train::ParameterOp>(read, read.getParameterAttr())
+                        : train::ParameterOp();
+  return parameter && parameter.getTrainable();
+}
+
+std::string windlass::explainMissedExperts(train::GatherOp op) {
+  if (op.getAxis() != 0 || shapeOf(op.getInput()).size() != 3 || !isTrainable(op.getInput()))
+    return "";
+  constexpr size_t mostOperators = 64;
+  llvm::SmallVector<Value> stack{op.getResult()};
+  llvm::SmallPtrSet<Operation *, 16> seen;
+  int products = 0;
+  while (!stack.empty() && seen.size() < mostOperators)
+    for (Operation *user : stack.pop_back_val().getUsers()) {
+      if (!seen.insert(user).second || (products > 0 && isa<train::ReduceOp>(user)))
+        continue;
+      if (isa<train::MatmulOp>(user) && ++products > 1)
+        return "what mixes the results of its layer is no sum of them by the weights of the choices";
+      if (isa<train::ReshapeOp, train::TransposeOp, train::BroadcastOp>(user) || isa<train::MatmulOp>(user) ||
+          (products > 0 &&
+           (isa<train::SplitOp, train::SliceOp, train::MulOp>(user) || matchActivation(user->getResult(0)).input)))
+        llvm::append_range(stack, user->getResults());
+      else
+        return products > 0 ? "what it gives passes '" + user->getName().stripDialect().str() + "'" : "";
+    }
+  return "";
+}

@@ -45,6 +45,16 @@ cpp::Windows windowsOf(const KernelCall &call, llvm::ArrayRef<int64_t> weight = 
 
 llvm::ArrayRef<int64_t> shapeOf(Value buffer) { return cast<MemRefType>(buffer.getType()).getShape(); }
 
+/// Returns what a layer of experts, or its gradient, takes from its input on, with absent views where it takes no gate
+/// or has all experts.
+llvm::SmallVector<View> expertOperands(RuntimeCalls &runtime, const KernelCall &call) {
+  llvm::SmallVector<View> operands(llvm::ArrayRef(call.ins).drop_front(call.op.getRow().flops.query));
+  if (!sched::getExpertGate(call.op))
+    operands.insert(operands.begin() + 5, runtime.absentView());
+  operands.resize(7, runtime.absentView());
+  return operands;
+}
+
 /// Emits the call of a kernel's entry in the runtime for a launch that its verifier accepted.
 using Emitter = void (*)(RuntimeCalls &, const KernelCall &);
 
@@ -204,11 +214,13 @@ Emitter getEmitter(sched::KernelKind kind) {
     };
   case sched::KernelKind::experts:
     return [](RuntimeCalls &r, const KernelCall &c) {
-      r.experts(c.stream, c.outs[0], c.ins, RuntimeCalls::expertLayer(sched::getExpertLayer(c.op)));
+      r.experts(c.stream, c.outs[0], expertOperands(r, c), RuntimeCalls::expertLayer(sched::getExpertLayer(c.op)));
     };
   case sched::KernelKind::experts_grad:
     return [](RuntimeCalls &r, const KernelCall &c) {
-      r.expertsGrad(c.stream, c.outs, c.ins[0], llvm::ArrayRef(c.ins).drop_front(),
+      llvm::SmallVector<View> outs(c.outs);
+      outs.resize(5, r.absentView());
+      r.expertsGrad(c.stream, outs, c.ins[0], expertOperands(r, c),
                     RuntimeCalls::expertLayer(sched::getExpertLayer(c.op)), c.accumulate);
     };
   case sched::KernelKind::gather:

@@ -3,6 +3,7 @@
 #include "windlass/Frontend/Check/CheckModel.h"
 
 #include "windlass/Conversion/OnnxToTrain/MissedAttention.h"
+#include "windlass/Conversion/OnnxToTrain/MissedExperts.h"
 #include "windlass/Dialect/Onnx/Transforms/Passes.h"
 #include "windlass/Dialect/Train/IR/TrainConventions.h"
 #include "windlass/Dialect/Train/IR/TrainFunctions.h"
@@ -139,6 +140,8 @@ struct Summary {
   std::map<std::string, int64_t> operators;
   /// The softmaxes between products that are no attention, by id, each with the reason.
   std::vector<std::pair<std::string, std::string>> missedAttentions;
+  /// The gathers of matrices whose products are no experts, likewise.
+  std::vector<std::pair<std::string, std::string>> missedExperts;
   int64_t attentions = 0, expertLayers = 0, norms = 0, activations = 0;
   std::vector<std::pair<std::string, std::string>> ids;
   /// The ids of operators between a trained parameter and the loss that have no gradient.
@@ -248,6 +251,9 @@ Summary summarize(ModuleOp module) {
       if (std::string why = explainMissedAttention(softmax); !why.empty())
         summary.missedAttentions.emplace_back(id.str(), std::move(why));
     summary.expertLayers += isa<train::ExpertsOp>(op);
+    if (auto gather = dyn_cast<train::GatherOp>(op))
+      if (std::string why = explainMissedExperts(gather); !why.empty())
+        summary.missedExperts.emplace_back(id.str(), std::move(why));
     summary.norms += isa<train::LayerNormOp, train::RmsNormOp>(op);
 #define WINDLASS_ACTIVATION(Class, ...) summary.activations += isa<train::Class##Op>(op);
 #include "windlass/Dialect/Train/IR/RealFunctions.def"
@@ -276,14 +282,15 @@ void printUnsupported(const OnnxToTrainReport &report, llvm::raw_ostream &out) {
   }
 }
 
-/// Prints each reason once, with the first softmax that it holds for.
-void printMissedAttentions(const Summary &summary, llvm::raw_ostream &out) {
+/// Prints each reason once, with the number of operators that it holds for and the first of them.
+void printMissed(llvm::StringRef what, const std::vector<std::pair<std::string, std::string>> &missed,
+                 llvm::function_ref<std::string(int64_t)> count, llvm::raw_ostream &out) {
   llvm::MapVector<llvm::StringRef, std::pair<llvm::StringRef, int64_t>> reasons;
-  for (const auto &[id, why] : summary.missedAttentions)
+  for (const auto &[id, why] : missed)
     ++reasons.insert({why, {id, 0}}).first->second.second;
   for (const auto &[why, found] : reasons)
-    out << "  no attention: " << countOf(found.second, "softmax", "softmaxes") << " between products, the first "
-        << printable(found.first) << ": " << why << "\n";
+    out << "  " << what << ": " << count(found.second) << ", the first " << printable(found.first) << ": " << why
+        << "\n";
 }
 
 void printText(const TrainModel &model, const Summary &summary, bool verbose, llvm::raw_ostream &out) {
@@ -320,9 +327,14 @@ void printText(const TrainModel &model, const Summary &summary, bool verbose, ll
   }
   out << "loss\n  " << printable(model.report.loss) << (summary.lossKind.empty() ? "" : ": ") << summary.lossKind
       << "\nlayers\n  attentions: " << summary.attentions << "\n";
-  printMissedAttentions(summary, out);
-  out << "  layers of experts: " << summary.expertLayers << "\n  norms: " << summary.norms
-      << "\n  activations: " << summary.activations << "\noperators\n";
+  printMissed(
+      "no attention", summary.missedAttentions,
+      [](int64_t count) { return countOf(count, "softmax", "softmaxes") + " between products"; }, out);
+  out << "  layers of experts: " << summary.expertLayers << "\n";
+  printMissed(
+      "no experts", summary.missedExperts,
+      [](int64_t count) { return countOf(count, "product") + " by gathered matrices"; }, out);
+  out << "  norms: " << summary.norms << "\n  activations: " << summary.activations << "\noperators\n";
   for (const auto &[kind, count] : summary.operators)
     out << "  " << kind << ": " << count << "\n";
   if (!summary.missingGradients.empty()) {
@@ -404,14 +416,18 @@ void writeTensors(llvm::json::OStream &json, const Summary &summary) {
 void writeOperators(llvm::json::OStream &json, const Summary &summary, bool verbose) {
   json.attributeObject("layers", [&] {
     json.attribute("attentions", summary.attentions);
-    json.attributeArray("missed_attentions", [&] {
-      for (const std::pair<std::string, std::string> &missed : summary.missedAttentions)
-        json.object([&] {
-          json.attribute("id", toUtf8(missed.first));
-          json.attribute("reason", missed.second);
-        });
-    });
+    auto writeMissed = [&](llvm::StringRef name, const std::vector<std::pair<std::string, std::string>> &list) {
+      json.attributeArray(name, [&] {
+        for (const std::pair<std::string, std::string> &missed : list)
+          json.object([&] {
+            json.attribute("id", toUtf8(missed.first));
+            json.attribute("reason", missed.second);
+          });
+      });
+    };
+    writeMissed("missed_attentions", summary.missedAttentions);
     json.attribute("expert_layers", summary.expertLayers);
+    writeMissed("missed_experts", summary.missedExperts);
     json.attribute("norms", summary.norms);
     json.attribute("activations", summary.activations);
   });

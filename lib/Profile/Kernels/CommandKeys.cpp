@@ -1,5 +1,6 @@
 #include "windlass/Profile/Kernels/CommandKeys.h"
 
+#include "windlass/Dialect/Sched/Analysis/Scratch.h"
 #include "windlass/Dialect/Sched/IR/Place.h"
 #include "windlass/Dialect/Sched/IR/Updates.h"
 #include "windlass/Support/TensorBytes.h"
@@ -119,10 +120,10 @@ static double countFlops(sched::LaunchOp op) {
     };
     double choices = elements(op.getIns()[flops.query + 1]), stored = std::max<double>(shapeOf(3)[0], 1);
     // The share of the choices whose experts are here, where all are chosen equally often.
-    double all = op.getIns().size() > flops.query + 5 ? op.getIntegerSetting("all_rows") : stored;
+    double all = op.getSettings().contains("all_rows") ? op.getIntegerSetting("all_rows") : stored;
+    double ups = elements(op.getIns()[flops.query + 3]) * (sched::getExpertGate(op) ? 2 : 1);
     return 2 * choices / std::max(all, 1.0) *
-           (flops.count * elements(op.getIns()[flops.query + 3]) +
-            flops.downs * elements(op.getIns()[flops.query + 4]));
+           (flops.count * ups + flops.downs * elements(op.getIns()[flops.query + 4]));
   }
   case Kind::updates: {
     sched::UpdateOperands update = *sched::getUpdateOperands(op);

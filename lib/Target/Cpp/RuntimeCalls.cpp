@@ -256,14 +256,13 @@ ExpertLayer RuntimeCalls::expertLayer(const rt::expert_layer &of) {
 
 void RuntimeCalls::experts(const Stream &s, const View &y, llvm::ArrayRef<View> operands, const ExpertLayer &of) {
   WINDLASS_RUNTIME_STATEMENT(experts, s, y, operands[0], operands[1], operands[2], operands[3], operands[4],
-                             operands.size() > 5 ? operands[5] : absentView(), of);
+                             operands[5], operands[6], of);
 }
 
 void RuntimeCalls::expertsGrad(const Stream &s, llvm::ArrayRef<View> outs, const View &dy,
                                llvm::ArrayRef<View> operands, const ExpertLayer &of, const Expr<bool> &accumulate) {
-  WINDLASS_RUNTIME_STATEMENT(experts_grad, s, outs[0], outs[1], outs[2], outs[3], dy, operands[0], operands[1],
-                             operands[2], operands[3], operands[4], operands.size() > 5 ? operands[5] : absentView(),
-                             of, accumulate);
+  WINDLASS_RUNTIME_STATEMENT(experts_grad, s, outs[0], outs[1], outs[2], outs[3], outs[4], dy, operands[0], operands[1],
+                             operands[2], operands[3], operands[4], operands[5], operands[6], of, accumulate);
 }
 
 void RuntimeCalls::gather(const Stream &s, const View &out, const View &in, const View &indices, int64_t axis) {

@@ -22,14 +22,14 @@ using detail::expert_plan;
 
 /// The views of a layer's operands.
 struct operands {
-  view x, choices, weights, up, down, first;
+  view x, choices, weights, up, down, gate, first;
 };
 
 /// One call of `experts` or its gradient.
 struct call {
   expert_plan plan;
   operands in;
-  view y, dx, dweights, dup, ddown, dy;
+  view y, dx, dweights, dup, ddown, dgate, dy;
   bool accumulate;
   std::byte *scratch;
 
@@ -41,10 +41,26 @@ struct call {
   static float &element(const view &v, std::int64_t choice, std::int64_t columns) {
     return v.as<float>()[choice / columns * v.strides[0] + choice % columns * v.strides[1]];
   }
-  matrix matrix_of(const view &v, std::int64_t expert, bool is_up) const {
+  /// The matrix [outputs, inputs] of an expert.
+  matrix matrix_of(const view &v, std::int64_t expert) const {
     const detail::expert_strides at = detail::strides_of(v, plan.of);
-    return {v.as<float>() + expert * at.expert, is_up ? plan.hidden : plan.out, is_up ? plan.in : plan.width, at.output,
-            at.input};
+    const int output = plan.of.inputs_first ? 2 : 1;
+    return {v.as<float>() + expert * at.expert, v.sizes[output], v.sizes[3 - output], at.output, at.input};
+  }
+  /// Calls f(matrices, their gradients, the hidden values that they give) for those that multiply the input.
+  template <class F> void for_first_matrices(const matrix &hidden, F f) const {
+    const auto columns = [&](std::int64_t begin, std::int64_t end) {
+      return matrix{hidden.data + begin * hidden.column_stride, hidden.rows, end - begin, hidden.row_stride,
+                    hidden.column_stride};
+    };
+    if (plan.gate > 0)
+      f(in.gate, dgate, columns(0, plan.gate));
+    f(in.up, dup, columns(plan.gate, plan.hidden));
+  }
+  void compute_hidden(const matrix &hidden, const matrix &x, std::int64_t expert, std::int32_t threads) const {
+    for_first_matrices(hidden, [&](const view &matrices, const view &, const matrix &part) {
+      team_gemm(part, x, matrix_of(matrices, expert).transposed(), 0.0f, threads);
+    });
   }
 
   std::int64_t choice(std::int64_t number) const {
@@ -118,7 +134,7 @@ struct call {
   /// Calls f(activation, whether hidden values are gated), both constants.
   template <class F> void with_functions(F f) const {
     detail::with_activation(plan.of.activation, [&](auto activation) {
-      if (plan.of.gated)
+      if (plan.is_gated())
         f(activation, std::true_type());
       else
         f(activation, std::false_type());
@@ -140,13 +156,13 @@ struct call {
       const matrix x = collect(inputs, in.x, first, count, threads);
       const matrix h = {hidden, count, plan.hidden, plan.hidden, 1}, a = {active, count, plan.width, plan.width, 1},
                    z = {results, count, plan.out, plan.out, 1};
-      team_gemm(h, x, matrix_of(in.up, expert, true).transposed(), 0.0f, threads);
+      compute_hidden(h, x, expert, threads);
       with_functions([&](auto activation, auto gated) {
         cpu::for_rows(threads, count, 16 * plan.width, [&](std::int64_t row) {
           activate<activation.value, gated.value>(hidden + row * plan.hidden, active + row * plan.width);
         });
       });
-      team_gemm(z, a, matrix_of(in.down, expert, false).transposed(), 0.0f, threads);
+      team_gemm(z, a, matrix_of(in.down, expert).transposed(), 0.0f, threads);
       add_back(y, z, first, in.weights, threads);
     });
   }
@@ -178,8 +194,10 @@ struct call {
                  *const slopes = hidden + most * plan.hidden, *const active = slopes + most * plan.width;
     for (std::int64_t e = 0; e < plan.stored && !accumulate; ++e)
       if (starts()[e] == starts()[e + 1])
-        for (const auto &[v, is_up] : {std::pair(dup, true), std::pair(ddown, false)}) {
-          const matrix m = matrix_of(v, e, is_up);
+        for (const view &v : {dup, ddown, dgate}) {
+          if (v.is_absent())
+            continue;
+          const matrix m = matrix_of(v, e);
           cpu::clear(strided_view(reinterpret_cast<std::byte *>(m.data), element_type::f32, {m.rows, m.columns},
                                   {m.row_stride, m.column_stride}),
                      threads);
@@ -189,18 +207,23 @@ struct call {
       const matrix x = collect(inputs, in.x, first, count, threads), g = collect(arrived, dy, first, count, threads);
       const matrix h = {hidden, count, plan.hidden, plan.hidden, 1}, s = {slopes, count, plan.width, plan.width, 1},
                    a = {active, count, plan.width, plan.width, 1};
-      const matrix up = matrix_of(in.up, expert, true), down = matrix_of(in.down, expert, false);
-      team_gemm(h, x, up.transposed(), 0.0f, threads);
-      team_gemm(s, g, down, 0.0f, threads);
+      compute_hidden(h, x, expert, threads);
+      team_gemm(s, g, matrix_of(in.down, expert), 0.0f, threads);
       with_functions([&](auto activation, auto gated) {
         cpu::for_rows(threads, count, 32 * plan.width, [&](std::int64_t row) {
           differentiate<activation.value, gated.value>(hidden + row * plan.hidden, slopes + row * plan.width,
                                                        active + row * plan.width, order()[first + row]);
         });
       });
-      team_gemm(matrix_of(ddown, expert, false), g.transposed(), a, adds, threads);
-      team_gemm(matrix_of(dup, expert, true), h.transposed(), x, adds, threads);
-      team_gemm(x, h, up, 0.0f, threads);
+      team_gemm(matrix_of(ddown, expert), g.transposed(), a, adds, threads);
+      for_first_matrices(h, [&](const view &, const view &gradients, const matrix &part) {
+        team_gemm(matrix_of(gradients, expert), part.transposed(), x, adds, threads);
+      });
+      // The inputs are not needed any more.
+      float added = 0.0f;
+      for_first_matrices(h, [&](const view &matrices, const view &, const matrix &part) {
+        team_gemm(x, part, matrix_of(matrices, expert), std::exchange(added, 1.0f), threads);
+      });
       add_back(dx, x, first, {}, threads);
     });
   }
@@ -210,7 +233,7 @@ struct call {
 status plan_call(const char *name, call &c, const view &result, const expert_layer &of) {
   const operands &in = c.in;
   const element_type type = element_type::f32;
-  if (!detail::plan_experts(in.x, in.choices, in.up, in.down, in.first, of, c.plan) || in.x.type != type ||
+  if (!detail::plan_experts(in.x, in.choices, in.up, in.down, in.gate, in.first, of, c.plan) || in.x.type != type ||
       in.up.type != type || in.down.type != type || in.choices.type != element_type::i64 ||
       !detail::is_plane(in.weights, c.plan.tokens, c.plan.chosen, type) ||
       !detail::is_plane(result, c.plan.tokens, c.plan.out, type))
@@ -226,19 +249,19 @@ status check_scratch(const char *name, const stream &s, std::int64_t bytes) {
 }
 
 bool has_shape(const view &a, const view &b) {
-  return a.rank == b.rank && std::equal(a.sizes, a.sizes + a.rank, b.sizes);
+  return a.is_absent() == b.is_absent() && a.rank == b.rank && std::equal(a.sizes, a.sizes + a.rank, b.sizes);
 }
 
 } // namespace
 
 status experts(stream &s, const view &y, const view &x, const view &choices, const view &weights, const view &up,
-               const view &down, const view &first, const expert_layer &of) {
-  call c = {{}, {x, choices, weights, up, down, first}, y, {}, {}, {}, {}, {}, false, s.scratch()};
+               const view &down, const view &gate, const view &first, const expert_layer &of) {
+  call c = {{}, {x, choices, weights, up, down, gate, first}, y, {}, {}, {}, {}, {}, {}, false, s.scratch()};
   WINDLASS_TRY(plan_call("experts", c, y, of));
-  WINDLASS_TRY(check_scratch("experts", s, experts_scratch_bytes(x, choices, up, down, of, s.threads())));
+  WINDLASS_TRY(check_scratch("experts", s, experts_scratch_bytes(x, choices, up, down, gate, of, s.threads())));
   const work done = {"experts",
                      c.plan.flops(1, 1),
-                     bytes_of({y, x, weights, up, down}),
+                     bytes_of({y, x, weights, up, down, gate}),
                      {c.plan.choices(), c.plan.hidden, c.plan.in, c.plan.stored}};
   return s.submit(done, [c, threads = s.threads()]() -> status {
     WINDLASS_TRY(c.sort());
@@ -247,17 +270,22 @@ status experts(stream &s, const view &y, const view &x, const view &choices, con
   });
 }
 
-status experts_grad(stream &s, const view &dx, const view &dweights, const view &dup, const view &ddown, const view &dy,
-                    const view &x, const view &choices, const view &weights, const view &up, const view &down,
-                    const view &first, const expert_layer &of, bool accumulate) {
-  call c = {{}, {x, choices, weights, up, down, first}, {}, dx, dweights, dup, ddown, dy, accumulate, s.scratch()};
+status experts_grad(stream &s, const view &dx, const view &dweights, const view &dup, const view &ddown,
+                    const view &dgate, const view &dy, const view &x, const view &choices, const view &weights,
+                    const view &up, const view &down, const view &gate, const view &first, const expert_layer &of,
+                    bool accumulate) {
+  call c = {
+      {},         {x, choices, weights, up, down, gate, first}, {}, dx, dweights, dup, ddown, dgate, dy, accumulate,
+      s.scratch()};
   WINDLASS_TRY(plan_call("experts_grad", c, dy, of));
-  if (!has_shape(dx, x) || !has_shape(dweights, weights) || !has_shape(dup, up) || !has_shape(ddown, down))
+  if (!has_shape(dx, x) || !has_shape(dweights, weights) || !has_shape(dup, up) || !has_shape(ddown, down) ||
+      !has_shape(dgate, gate))
     return internal_error("experts_grad got views whose types, ranks or sizes do not fit");
-  WINDLASS_TRY(check_scratch("experts_grad", s, experts_grad_scratch_bytes(x, choices, up, down, of, s.threads())));
+  WINDLASS_TRY(
+      check_scratch("experts_grad", s, experts_grad_scratch_bytes(x, choices, up, down, gate, of, s.threads())));
   const work done = {"experts_grad",
                      c.plan.flops(3, 2),
-                     bytes_of({dx, dy, x, weights, up, down, dup, ddown}),
+                     bytes_of({dx, dy, x, weights, up, down, gate, dup, ddown, dgate}),
                      {c.plan.choices(), c.plan.hidden, c.plan.in, c.plan.stored}};
   return s.submit(done, [c, threads = s.threads()]() -> status {
     WINDLASS_TRY(c.sort());

@@ -42,9 +42,38 @@ struct matrices {
   __device__ float get(std::int64_t expert, std::int64_t output, std::int64_t input) const {
     return values.get(offset(expert, output, input));
   }
+  __device__ void set(std::int64_t expert, std::int64_t output, std::int64_t input, float value) const {
+    values.set(offset(expert, output, input), value);
+  }
   matrices transposed() const {
     matrices turned = *this;
     std::swap(turned.at.output, turned.at.input);
+    return turned;
+  }
+};
+
+/// The matrices that multiply the input, or their gradients: the first outputs are those of the gate, where it has
+/// matrices of its own.
+struct first_matrices {
+  matrices gate, up;
+  std::int64_t gate_outputs;
+  bool is_transposed = false;
+
+  first_matrices(const view &gate, const view &up, const expert_plan &plan)
+      : gate(plan.gate > 0 ? gate : up, plan.of), up(up, plan.of), gate_outputs(plan.gate) {}
+  __device__ float get(std::int64_t expert, std::int64_t row, std::int64_t column) const {
+    const std::int64_t output = is_transposed ? column : row, input = is_transposed ? row : column;
+    return output < gate_outputs ? gate.get(expert, output, input) : up.get(expert, output - gate_outputs, input);
+  }
+  __device__ void set(std::int64_t expert, std::int64_t output, std::int64_t input, float value) const {
+    if (output < gate_outputs)
+      gate.set(expert, output, input, value);
+    else
+      up.set(expert, output - gate_outputs, input, value);
+  }
+  first_matrices transposed() const {
+    first_matrices turned = *this;
+    turned.is_transposed = true;
     return turned;
   }
 };
@@ -132,24 +161,23 @@ struct window_rows {
 };
 
 /// Rows by the matrices of their experts, whose outputs become columns of `result`.
-template <class Rows> struct row_product {
+template <class Rows, class Matrices> struct row_product {
   Rows rows;
-  matrices by;
+  Matrices by;
   std::int64_t depth, columns;
   float *result;
 };
 
 /// The gradient of matrices: for each expert the products of its rows' outputs and inputs.
-template <class Outputs, class Inputs> struct matrix_gradient {
+template <class Outputs, class Inputs, class Matrices> struct matrix_gradient {
   Outputs outputs;
   Inputs inputs;
-  matrices to;
+  Matrices to;
   std::int64_t rows, columns;
 };
 
-template <class Rows>
-__global__ void __launch_bounds__(tile_threads)
-    row_products(rows_of_experts r, row_product<Rows> p, std::int64_t items) {
+template <class Product>
+__global__ void __launch_bounds__(tile_threads) row_products(rows_of_experts r, Product p, std::int64_t items) {
   const std::int64_t across = tiles_of(p.columns);
   for (std::int64_t item = blockIdx.x; item < items; item += gridDim.x) {
     // The tiles of an expert begin with its first row in the window.
@@ -194,8 +222,7 @@ __global__ void __launch_bounds__(tile_threads)
         [&](std::int64_t i, std::int64_t k) { return g.outputs.get(r, first + k, row + i); },
         [&](std::int64_t k, std::int64_t i) { return g.inputs.get(r, first + k, column + i); });
     sums.for_each(g.rows - row, g.columns - column, [&](int i, int j, float sum) {
-      const std::int64_t at = g.to.offset(expert, row + i, column + j);
-      g.to.values.set(at, (adds ? g.to.values.get(at) : 0.0f) + sum);
+      g.to.set(expert, row + i, column + j, (adds ? g.to.get(expert, row + i, column + j) : 0.0f) + sum);
     });
   }
 }
@@ -206,7 +233,7 @@ template <expert_activation A> __global__ void activate_rows(rows_of_experts r, 
   for (std::int64_t row = r.begin + blockIdx.x; row < r.end(); row += gridDim.x) {
     const float *from = hidden + (row - r.begin) * r.plan.hidden;
     for (std::int64_t f = threadIdx.x; f < width; f += blockDim.x)
-      active[(row - r.begin) * width + f] = detail::activate<A>(from[f]) * (r.plan.of.gated ? from[width + f] : 1.0f);
+      active[(row - r.begin) * width + f] = detail::activate<A>(from[f]) * (r.plan.is_gated() ? from[width + f] : 1.0f);
   }
 }
 
@@ -221,12 +248,12 @@ __global__ void differentiate_rows(rows_of_experts r, float *hidden, const float
     float *const values = hidden + at * r.plan.hidden;
     float sum = 0;
     for (std::int64_t f = threadIdx.x; f < width; f += blockDim.x) {
-      const float before = values[f], gate = r.plan.of.gated ? values[width + f] : 1.0f;
+      const float before = values[f], gate = r.plan.is_gated() ? values[width + f] : 1.0f;
       const float after = detail::activate<A>(before), slope = slopes[at * width + f];
       sum += slope * (after * gate);
       active[at * width + f] = weight * (after * gate);
       values[f] = detail::activate_grad<A>(before, weight * slope * gate);
-      if (r.plan.of.gated)
+      if (r.plan.is_gated())
         values[width + f] = weight * slope * after;
     }
     sum = reduce_block<add_values>(sum);
@@ -249,10 +276,11 @@ __global__ void add_rows(rows_of_experts r, plane to, const float *rows, std::in
     }
 }
 
-template <class Rows> status multiply_rows(stream &s, const rows_of_experts &r, const row_product<Rows> &p) {
+template <class Rows, class Matrices>
+status multiply_rows(stream &s, const rows_of_experts &r, const row_product<Rows, Matrices> &p) {
   // A tile for each full one of the window, and one that is not full for each expert.
   const std::int64_t most = std::min(r.block, tiles_of(r.block) + r.plan.stored), items = most * tiles_of(p.columns);
-  return launch(s, blocks_for_rows(items), tile_threads, row_products<Rows>, r, p, items);
+  return launch(s, blocks_for_rows(items), tile_threads, row_products<row_product<Rows, Matrices>>, r, p, items);
 }
 
 template <class Gradient>
@@ -263,12 +291,12 @@ status add_gradients(stream &s, const rows_of_experts &r, const Gradient &g, boo
 
 /// The operands of a layer.
 struct expert_operands {
-  view x, choices, weights, up, down, first;
+  view x, choices, weights, up, down, gate, first;
 };
 
 status plan_layer(const char *name, const stream &s, const expert_operands &in, const view &result,
                   const expert_layer &of, bool is_gradient, expert_plan &plan) {
-  WINDLASS_TRY(check_views(detail::plan_experts(in.x, in.choices, in.up, in.down, in.first, of, plan) &&
+  WINDLASS_TRY(check_views(detail::plan_experts(in.x, in.choices, in.up, in.down, in.gate, in.first, of, plan) &&
                                are_real({in.x, in.weights, in.up, in.down, result}) &&
                                in.choices.type == element_type::i64 &&
                                detail::is_plane(in.weights, plan.tokens, plan.chosen, in.weights.type) &&
@@ -296,69 +324,76 @@ template <class F> status for_windows(stream &s, const expert_plan &plan, const 
 } // namespace cuda
 
 status experts(stream &s, const view &y, const view &x, const view &choices, const view &weights, const view &up,
-               const view &down, const view &first, const expert_layer &of) {
+               const view &down, const view &gate, const view &first, const expert_layer &of) {
   using namespace cuda;
-  const expert_operands in = {x, choices, weights, up, down, first};
+  const expert_operands in = {x, choices, weights, up, down, gate, first};
   expert_plan plan = {};
   WINDLASS_TRY(plan_layer("experts", s, in, y, of, false, plan));
   const work done = {"experts",
                      plan.flops(1, 1),
-                     bytes_of({y, x, weights, up, down}),
+                     bytes_of({y, x, weights, up, down, gate}),
                      {plan.choices(), plan.hidden, plan.in, plan.stored}};
   return s.submit(done, [=, &s]() -> status {
     return for_windows(s, plan, in, [&](const rows_of_experts &r, float *rows) -> status {
       float *const hidden = rows, *const active = hidden + r.block * plan.hidden,
                    *const results = active + r.block * plan.width;
-      WINDLASS_TRY(multiply_rows(s, r, row_product<token_rows>{{x}, {up, of}, plan.in, plan.hidden, hidden}));
+      WINDLASS_TRY(multiply_rows(
+          s, r, row_product<token_rows, first_matrices>{{x}, {gate, up, plan}, plan.in, plan.hidden, hidden}));
       WINDLASS_TRY(detail::with_activation(of.activation, [&](auto a) {
         return launch(s, blocks_for_rows(r.block), block_threads, activate_rows<decltype(a)::value>, r,
                       static_cast<const float *>(hidden), active);
       }));
       WINDLASS_TRY(multiply_rows(
-          s, r, row_product<window_rows>{{active, plan.width}, {down, of}, plan.width, plan.out, results}));
+          s, r, row_product<window_rows, matrices>{{active, plan.width}, {down, of}, plan.width, plan.out, results}));
       return launch(s, blocks_for_rows(plan.tokens), block_threads, add_rows, r, plane(y), results, plan.out,
                     plane(weights), true);
     });
   });
 }
 
-status experts_grad(stream &s, const view &dx, const view &dweights, const view &dup, const view &ddown, const view &dy,
-                    const view &x, const view &choices, const view &weights, const view &up, const view &down,
-                    const view &first, const expert_layer &of, bool accumulate) {
+status experts_grad(stream &s, const view &dx, const view &dweights, const view &dup, const view &ddown,
+                    const view &dgate, const view &dy, const view &x, const view &choices, const view &weights,
+                    const view &up, const view &down, const view &gate, const view &first, const expert_layer &of,
+                    bool accumulate) {
   using namespace cuda;
-  const expert_operands in = {x, choices, weights, up, down, first};
+  const expert_operands in = {x, choices, weights, up, down, gate, first};
   expert_plan plan = {};
   WINDLASS_TRY(plan_layer("experts_grad", s, in, dy, of, true, plan));
-  WINDLASS_TRY(check_views(are_real({dx, dweights, dup, ddown}) && has_same_sizes(dx, x) &&
-                               has_same_sizes(dweights, weights) && has_same_sizes(dup, up) &&
-                               has_same_sizes(ddown, down),
-                           "experts_grad"));
+  WINDLASS_TRY(
+      check_views(are_real({dx, dweights, dup, ddown}) && has_same_sizes(dx, x) && has_same_sizes(dweights, weights) &&
+                      has_same_sizes(dup, up) && has_same_sizes(ddown, down) &&
+                      (gate.is_absent() ? dgate.is_absent() : has_same_sizes(dgate, gate) && dgate.type == dup.type),
+                  "experts_grad"));
   const work done = {"experts_grad",
                      plan.flops(3, 2),
-                     bytes_of({dx, dy, x, weights, up, down, dup, ddown}),
+                     bytes_of({dx, dy, x, weights, up, down, gate, dup, ddown, dgate}),
                      {plan.choices(), plan.hidden, plan.in, plan.stored}};
   return s.submit(done, [=, &s]() -> status {
     WINDLASS_TRY(clear(s, dweights));
     return for_windows(s, plan, in, [&](const rows_of_experts &r, float *rows) -> status {
       float *const inputs = rows, *const hidden = inputs + r.block * plan.in,
                    *const slopes = hidden + r.block * plan.hidden, *const active = slopes + r.block * plan.width;
-      WINDLASS_TRY(multiply_rows(s, r, row_product<token_rows>{{x}, {up, of}, plan.in, plan.hidden, hidden}));
       WINDLASS_TRY(multiply_rows(
-          s, r, row_product<token_rows>{{dy}, matrices(down, of).transposed(), plan.out, plan.width, slopes}));
+          s, r, row_product<token_rows, first_matrices>{{x}, {gate, up, plan}, plan.in, plan.hidden, hidden}));
+      WINDLASS_TRY(multiply_rows(
+          s, r,
+          row_product<token_rows, matrices>{{dy}, matrices(down, of).transposed(), plan.out, plan.width, slopes}));
       WINDLASS_TRY(detail::with_activation(of.activation, [&](auto a) {
         return launch(s, blocks_for_rows(r.block), block_threads, differentiate_rows<decltype(a)::value>, r, hidden,
                       static_cast<const float *>(slopes), active, plane(weights), plane(dweights));
       }));
-      WINDLASS_TRY(add_gradients(
-          s, r, matrix_gradient<token_rows, window_rows>{{dy}, {active, plan.width}, {ddown, of}, plan.out, plan.width},
-          accumulate));
-      WINDLASS_TRY(add_gradients(
-          s, r, matrix_gradient<window_rows, token_rows>{{hidden, plan.hidden}, {x}, {dup, of}, plan.hidden, plan.in},
-          accumulate));
-      WINDLASS_TRY(
-          multiply_rows(s, r,
-                        row_product<window_rows>{
-                            {hidden, plan.hidden}, matrices(up, of).transposed(), plan.hidden, plan.in, inputs}));
+      WINDLASS_TRY(add_gradients(s, r,
+                                 matrix_gradient<token_rows, window_rows, matrices>{
+                                     {dy}, {active, plan.width}, {ddown, of}, plan.out, plan.width},
+                                 accumulate));
+      WINDLASS_TRY(add_gradients(s, r,
+                                 matrix_gradient<window_rows, token_rows, first_matrices>{
+                                     {hidden, plan.hidden}, {x}, {dgate, dup, plan}, plan.hidden, plan.in},
+                                 accumulate));
+      WINDLASS_TRY(multiply_rows(
+          s, r,
+          row_product<window_rows, first_matrices>{
+              {hidden, plan.hidden}, first_matrices(gate, up, plan).transposed(), plan.hidden, plan.in, inputs}));
       return launch(s, blocks_for_rows(plan.tokens), block_threads, add_rows, r, plane(dx), inputs, plan.in,
                     plane(weights), false);
     });

@@ -116,11 +116,12 @@ status embedding_grad(stream &s, const view &, const view &, const view &, const
   return issue(s, "embedding_grad");
 }
 status experts(stream &s, const view &, const view &, const view &, const view &, const view &, const view &,
-               const view &, const expert_layer &) {
+               const view &, const view &, const expert_layer &) {
   return issue(s, "experts");
 }
 status experts_grad(stream &s, const view &, const view &, const view &, const view &, const view &, const view &,
-                    const view &, const view &, const view &, const view &, const view &, const expert_layer &, bool) {
+                    const view &, const view &, const view &, const view &, const view &, const view &, const view &,
+                    const expert_layer &, bool) {
   return issue(s, "experts_grad");
 }
 status gather(stream &s, const view &, const view &, const view &, std::int32_t) { return issue(s, "gather"); }

@@ -420,6 +420,22 @@ func.func @f(%x: tensor<5x4xf32>, %c: tensor<5x2xi64>, %w: tensor<5x2xf32>, %u: 
 // -----
 
 func.func @f(%x: tensor<5x4xf32>, %c: tensor<5x2xi64>, %w: tensor<5x2xf32>, %u: tensor<4x6x4xf32>, %d: tensor<4x7x3xf32>, %first: tensor<3xi64>) {
+  // expected-error @+1 {{has a gate of its own, and halves that are gated; it has one of them}}
+  %0 = train.experts %x to %c by %w through %u, %d gate %u silu gated : (tensor<5x4xf32>, tensor<5x2xi64>, tensor<5x2xf32>, tensor<4x6x4xf32>, tensor<4x7x3xf32>, tensor<4x6x4xf32>) -> tensor<5x7xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<5x4xf32>, %c: tensor<5x2xi64>, %w: tensor<5x2xf32>, %u: tensor<4x3x4xf32>, %d: tensor<4x7x3xf32>) {
+  // expected-error @+1 {{gate has type 'tensor<4x7x3xf32>', but the other operands need 'tensor<4x3x4xf32>'}}
+  %0 = train.experts %x to %c by %w through %u, %d gate %d silu : (tensor<5x4xf32>, tensor<5x2xi64>, tensor<5x2xf32>, tensor<4x3x4xf32>, tensor<4x7x3xf32>, tensor<4x7x3xf32>) -> tensor<5x7xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<5x4xf32>, %c: tensor<5x2xi64>, %w: tensor<5x2xf32>, %u: tensor<4x6x4xf32>, %d: tensor<4x7x3xf32>, %first: tensor<3xi64>) {
   // expected-error @+1 {{has 4 rows of 12, which cannot be 3 equal parts of them}}
   %0 = train.experts %x to %c by %w through %u, %d first %first of 12 silu gated : (tensor<5x4xf32>, tensor<5x2xi64>, tensor<5x2xf32>, tensor<4x6x4xf32>, tensor<4x7x3xf32>, tensor<3xi64>) -> tensor<5x7xf32>
   return

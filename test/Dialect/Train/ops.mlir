@@ -113,7 +113,7 @@ func.func @reductions(%x: tensor<2x3xf32>, %s: tensor<3xf32>) {
 
 // CHECK-LABEL: func.func @experts
 func.func @experts(%x: tensor<5x4xf32>, %c: tensor<5x2xi64>, %w: tensor<5x2xf32>, %up: tensor<4x6x4xf32>, %down: tensor<4x7x3xf32>,
-                   %in: tensor<4x4x6xf32>, %out: tensor<4x6x7xf32>, %first: tensor<2xi64>) {
+                   %in: tensor<4x4x6xf32>, %out: tensor<4x6x7xf32>, %gate: tensor<4x6x4xf32>, %wide: tensor<4x7x6xf32>, %first: tensor<2xi64>) {
   // CHECK: train.experts %{{.*}} to %{{.*}} by %{{.*}} through %{{.*}}, %{{.*}} silu gated :
   %0 = train.experts %x to %c by %w through %up, %down silu gated
     : (tensor<5x4xf32>, tensor<5x2xi64>, tensor<5x2xf32>, tensor<4x6x4xf32>, tensor<4x7x3xf32>) -> tensor<5x7xf32>
@@ -124,6 +124,13 @@ func.func @experts(%x: tensor<5x4xf32>, %c: tensor<5x2xi64>, %w: tensor<5x2xf32>
   %2:4 = train.experts_grad %0, %x to %c by %w through %up, %down silu gated
     : (tensor<5x7xf32>, tensor<5x4xf32>, tensor<5x2xi64>, tensor<5x2xf32>, tensor<4x6x4xf32>, tensor<4x7x3xf32>)
     -> (tensor<5x4xf32>, tensor<5x2xf32>, tensor<4x6x4xf32>, tensor<4x7x3xf32>)
+  // CHECK: train.experts %{{.*}} to %{{.*}} by %{{.*}} through %{{.*}}, %{{.*}} gate %{{.*}} first %{{.*}} of 12 silu :
+  %3 = train.experts %x to %c by %w through %up, %wide gate %gate first %first of 12 silu
+    : (tensor<5x4xf32>, tensor<5x2xi64>, tensor<5x2xf32>, tensor<4x6x4xf32>, tensor<4x7x6xf32>, tensor<4x6x4xf32>, tensor<2xi64>) -> tensor<5x7xf32>
+  // CHECK: train.experts_grad %{{.*}}, %{{.*}} to %{{.*}} by %{{.*}} through %{{.*}}, %{{.*}} gate %{{.*}} silu :
+  %4:5 = train.experts_grad %0, %x to %c by %w through %up, %wide gate %gate silu
+    : (tensor<5x7xf32>, tensor<5x4xf32>, tensor<5x2xi64>, tensor<5x2xf32>, tensor<4x6x4xf32>, tensor<4x7x6xf32>, tensor<4x6x4xf32>)
+    -> (tensor<5x4xf32>, tensor<5x2xf32>, tensor<4x6x4xf32>, tensor<4x7x6xf32>, tensor<4x6x4xf32>)
   return
 }
 

@@ -76,7 +76,9 @@ def TrainRecognizeExperts : Pass<"train-recognize-experts", "::mlir::func::FuncO
   let description = [{
     Recognises two forms of the sum over a token's choices. In one, each choice's matrices are gathered and multiplied by
     the token; in the other, all experts compute all tokens, and weights that are zero for experts that are not chosen
-    multiply the results. Between the matrices is an activation, perhaps of one half, which multiplies the other.
+    multiply the results: a one-hot matrix times the weights of the choices, or a scatter of them. Between the matrices is
+    an activation, perhaps of one half, which multiplies the other, or of a gate with matrices of its own. Dims may be in
+    any order, merged and repeated, as products, einsums and reshapes leave them.
   }];
   let dependentDialects = ["::windlass::train::TrainDialect"];
 }

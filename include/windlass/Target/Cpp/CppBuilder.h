@@ -262,9 +262,9 @@ public:
   void embeddingGrad(const Stream &s, const View &dtable, const View &ids, const View &dout, const View &first,
                      int64_t allRows, const Expr<bool> &accumulate);
   static ExpertLayer expertLayer(const rt::expert_layer &of);
-  /// `operands`: x, choices, weights, up, down and, if it is there, first.
+  /// `operands`: x, choices, weights, up, down, gate and first, of which the last two may be absent.
   void experts(const Stream &s, const View &y, llvm::ArrayRef<View> operands, const ExpertLayer &of);
-  /// `outs`: dx, dweights, dup and ddown.
+  /// `outs`: dx, dweights, dup, ddown and dgate, which may be absent.
   void expertsGrad(const Stream &s, llvm::ArrayRef<View> outs, const View &dy, llvm::ArrayRef<View> operands,
                    const ExpertLayer &of, const Expr<bool> &accumulate);
   void gather(const Stream &s, const View &out, const View &in, const View &indices, int64_t axis);

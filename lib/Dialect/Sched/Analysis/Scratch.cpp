@@ -52,9 +52,11 @@ int64_t windlass::sched::getScratchBytes(LaunchOp launch, int64_t threads) {
   case ScratchRule::experts:
   case ScratchRule::experts_grad: {
     unsigned input = launch.getRow().flops.query;
-    auto bytes = launch.getRow().scratch == ScratchRule::experts ? rt::experts_scratch_bytes
-                                                                 : rt::experts_grad_scratch_bytes;
-    return bytes(in(input), in(input + 1), in(input + 3), in(input + 4), getExpertLayer(launch), threads);
+    auto bytes =
+        launch.getRow().scratch == ScratchRule::experts ? rt::experts_scratch_bytes : rt::experts_grad_scratch_bytes;
+    std::optional<unsigned> gate = getExpertGate(launch);
+    return bytes(in(input), in(input + 1), in(input + 3), in(input + 4), gate ? in(*gate) : rt::view(),
+                 getExpertLayer(launch), threads);
   }
   case ScratchRule::attention:
     return ofQuery(rt::attention_scratch_bytes);
@@ -69,6 +71,12 @@ rt::expert_layer windlass::sched::getExpertLayer(LaunchOp launch) {
   return {activation ? static_cast<rt::expert_activation>(activation.getValue()) : rt::expert_activation::relu,
           launch.getSettings().contains("gated"), launch.getSettings().contains("inputs_first"),
           launch.getIntegerSetting("all_rows")};
+}
+
+std::optional<unsigned> windlass::sched::getExpertGate(LaunchOp launch) {
+  unsigned last = launch.getRow().flops.query + 4;
+  size_t others = launch.getSettings().contains("all_rows") ? 1 : 0;
+  return launch.getIns().size() > last + 1 + others ? std::optional(last + 1) : std::nullopt;
 }
 
 std::optional<rt::attention_shape> windlass::sched::getAttentionShape(LaunchOp launch) {

@@ -6,7 +6,7 @@ using namespace windlass::train;
 
 namespace {
 
-/// The sizes of a layer of experts. `stored` of the `experts` are in the matrices.
+/// The sizes of a layer of experts. `stored` of the `experts` are in the matrices; `hidden` is of `up`.
 struct Sizes {
   int64_t tokens, in, chosen, stored, experts, hidden, width, out;
   bool inputsFirst;
@@ -43,11 +43,14 @@ template <class Adaptor> FailureOr<Sizes> checkSizes(Adaptor op, Emit emit) {
     return emit() << "has " << sizes.stored << " experts of " << sizes.hidden
                   << " hidden values, of which a token takes " << sizes.chosen
                   << "; all are positive, and hidden values that are gated are an even number";
+  if (op.getGate() && op.getGated())
+    return emit() << "has a gate of its own, and halves that are gated; it has one of them";
   if (failed(checkType(emit, op.getChoices(), makeType({sizes.tokens, sizes.chosen}, choices.getElementType()),
                        "choices")) ||
       failed(checkType(emit, op.getWeights(), makeType({sizes.tokens, sizes.chosen}, element), "weights")) ||
       failed(checkType(emit, op.getUp(), makeType(sizes.getUp(), element), "up")) ||
       failed(checkType(emit, op.getDown(), makeType(sizes.getDown(), element), "down")) ||
+      (op.getGate() && failed(checkType(emit, op.getGate(), makeType(sizes.getUp(), element), "gate"))) ||
       failed(checkTableParts(emit, sizes.stored, op.getFirst(), op.getAllRows())))
     return failure();
   return sizes;
@@ -66,9 +69,11 @@ FailureOr<Types> inferExpertsGrad(ExpertsGradOp::Adaptor op, Emit emit) {
   if (failed(sizes) ||
       failed(checkType(emit, op.getGradient(), makeType({sizes->tokens, sizes->out}, element), "gradient")))
     return failure();
-  Type wide = getWideType(element);
-  return Types{op.getInput().getType(), op.getWeights().getType(), makeType(sizes->getUp(), wide),
-               makeType(sizes->getDown(), wide)};
+  Type wide = getWideType(element), up = makeType(sizes->getUp(), wide);
+  Types types{op.getInput().getType(), op.getWeights().getType(), up, makeType(sizes->getDown(), wide)};
+  if (op.getGate())
+    types.push_back(up);
+  return types;
 }
 
 /// The dims of a layer's values in terms of its factors.
@@ -107,14 +112,15 @@ template <class Op> Dims addExpertDims(OpFactors &factors, Op op, FactorKind tok
   return dims;
 }
 
-/// Returns the FLOPs of `ups` products by an expert's first matrix and `downs` by its second, where all experts are
-/// chosen equally often.
+/// Returns the FLOPs of `ups` products by an expert's first matrix, or its first two, and `downs` by its last one,
+/// where all experts are chosen equally often.
 template <class Op> double getFlops(Op op, double ups, double downs) {
   Sizes sizes = readSizes(op);
   double rows = static_cast<double>(sizes.tokens) * static_cast<double>(sizes.chosen) *
                 static_cast<double>(sizes.stored) / static_cast<double>(sizes.experts);
+  int64_t hidden = op.getGate() ? 2 * sizes.hidden : sizes.hidden;
   return 2 * rows *
-         (ups * static_cast<double>(sizes.in * sizes.hidden) + downs * static_cast<double>(sizes.width * sizes.out));
+         (ups * static_cast<double>(sizes.in * hidden) + downs * static_cast<double>(sizes.width * sizes.out));
 }
 
 } // namespace
@@ -126,6 +132,8 @@ OpFactors ExpertsOp::getFactors() {
   OpFactors factors;
   Dims dims = addExpertDims(factors, *this, FactorKind::Parallel);
   factors.operands = {dims.input, dims.choices, dims.choices, dims.up, dims.down};
+  if (getGate())
+    factors.operands.push_back(dims.up);
   if (getFirst())
     factors.operands.push_back(dims.first);
   factors.results = {dims.result};
@@ -143,13 +151,14 @@ PrecisionClass ExpertsOp::getPrecisionClass() { return PrecisionClass::Contracti
 
 LogicalResult ExpertsOp::buildAdjoint(OpBuilder &builder, ArrayRef<Value> resultGradients, ArrayRef<bool> active,
                                       SmallVectorImpl<Value> &gradients) {
-  auto grad =
-      ExpertsGradOp::create(builder, getLoc(), resultGradients[0], getInput(), getChoices(), getWeights(), getUp(),
-                            getDown(), Value(), IntegerAttr(), getActivation(), getGated(), getInputsFirst());
-  constexpr unsigned operands[] = {0, 2, 3, 4};
-  for (auto [result, operand] : llvm::enumerate(operands))
+  auto grad = ExpertsGradOp::create(builder, getLoc(), resultGradients[0], getInput(), getChoices(), getWeights(),
+                                    getUp(), getDown(), getGate(), Value(), IntegerAttr(), getActivation(), getGated(),
+                                    getInputsFirst());
+  // The operands of the results, in their order.
+  constexpr unsigned operands[] = {0, 2, 3, 4, 5};
+  for (auto [result, operand] : llvm::zip(grad->getResults(), operands))
     if (active[operand])
-      gradients[operand] = grad.getResult(result);
+      gradients[operand] = result;
   return success();
 }
 
@@ -157,7 +166,7 @@ LogicalResult ExpertsOp::buildAdjoint(OpBuilder &builder, ArrayRef<Value> result
 LogicalResult ExpertsOp::buildSplit(OpBuilder &builder, int64_t parts, SmallVectorImpl<Value> &results) {
   Maker maker{builder, getLoc()};
   int64_t experts = readSizes(*this).experts;
-  results.assign({maker.make<ExpertsOp>(getInput(), getChoices(), getWeights(), getUp(), getDown(),
+  results.assign({maker.make<ExpertsOp>(getInput(), getChoices(), getWeights(), getUp(), getDown(), getGate(),
                                         maker.firstOfParts(experts, parts), builder.getI64IntegerAttr(experts),
                                         getActivation(), getGated(), getInputsFirst())});
   return success();
@@ -167,9 +176,13 @@ OpFactors ExpertsGradOp::getFactors() {
   OpFactors factors;
   Dims dims = addExpertDims(factors, *this, FactorKind::Reduction);
   factors.operands = {dims.result, dims.input, dims.choices, dims.choices, dims.up, dims.down};
+  factors.results = {dims.input, dims.choices, dims.up, dims.down};
+  if (getGate()) {
+    factors.operands.push_back(dims.up);
+    factors.results.push_back(dims.up);
+  }
   if (getFirst())
     factors.operands.push_back(dims.first);
-  factors.results = {dims.input, dims.choices, dims.up, dims.down};
   factors.unreducedTogether = {{0}};
   return factors;
 }
@@ -187,8 +200,8 @@ LogicalResult ExpertsGradOp::buildSplit(OpBuilder &builder, int64_t parts, Small
   Maker maker{builder, getLoc()};
   int64_t experts = readSizes(*this).experts;
   auto grad = ExpertsGradOp::create(builder, getLoc(), getGradient(), getInput(), getChoices(), getWeights(), getUp(),
-                                    getDown(), maker.firstOfParts(experts, parts), builder.getI64IntegerAttr(experts),
-                                    getActivation(), getGated(), getInputsFirst());
+                                    getDown(), getGate(), maker.firstOfParts(experts, parts),
+                                    builder.getI64IntegerAttr(experts), getActivation(), getGated(), getInputsFirst());
   results.assign(grad->result_begin(), grad->result_end());
   return success();
 }

@@ -162,9 +162,10 @@ status embedding_grad(stream &s, const view &dtable, const view &ids, const view
 /// The function between the two matrices of an expert.
 enum class expert_activation : std::int32_t { relu, gelu_erf, gelu_tanh, silu };
 
-/// The settings that all experts of a layer share. `gated`: the hidden values are two halves, and the activation of the
-/// first is multiplied by the second. `inputs_first`: matrices are [experts, inputs, outputs] and not [experts,
-/// outputs, inputs]. `all_rows` is the number of experts of which the matrices have some, where `first` is not absent.
+/// The settings that all experts of a layer share. `gated`: the hidden values of `up` are two halves, and the
+/// activation of the first is multiplied by the second. `inputs_first`: matrices are [experts, inputs, outputs] and not
+/// [experts, outputs, inputs]. `all_rows` is the number of experts of which the matrices have some, where `first` is
+/// not absent.
 struct expert_layer {
   expert_activation activation;
   bool gated, inputs_first;
@@ -172,20 +173,21 @@ struct expert_layer {
 };
 
 /// y[t] = sum over c of weights[t, c] down[e] activation(up[e] x[t]) with e = choices[t, c] (i64), an index of `up` and
-/// `down`, or with `first` of one of their parts as in `embedding`; experts that are in no part give zeros. A choice
-/// outside of the experts is bad_input. Hidden values of some rows at a time are in the scratch: see
-/// `experts_scratch_bytes`.
+/// `down`, or with `first` of one of their parts as in `embedding`; experts that are in no part give zeros. Where
+/// `gate`, of the shape of `up`, is not absent, it is down[e] (activation(gate[e] x[t]) * up[e] x[t]). A choice outside
+/// of the experts is bad_input. Hidden values of some rows at a time are in the scratch: see `experts_scratch_bytes`.
 status experts(stream &s, const view &y, const view &x, const view &choices, const view &weights, const view &up,
-               const view &down, const view &first, const expert_layer &of);
+               const view &down, const view &gate, const view &first, const expert_layer &of);
 std::int64_t experts_scratch_bytes(const view &x, const view &choices, const view &up, const view &down,
-                                   const expert_layer &of, std::int32_t threads);
-/// The gradients of x, weights, up and down from that of y, of which the last two are (+)=. Rows are added up in the
-/// order of experts and then of tokens.
-status experts_grad(stream &s, const view &dx, const view &dweights, const view &dup, const view &ddown, const view &dy,
-                    const view &x, const view &choices, const view &weights, const view &up, const view &down,
-                    const view &first, const expert_layer &of, bool accumulate);
+                                   const view &gate, const expert_layer &of, std::int32_t threads);
+/// The gradients of x, weights, up, down and gate from that of y, of which the last three are (+)=. Rows are added up
+/// in the order of experts and then of tokens.
+status experts_grad(stream &s, const view &dx, const view &dweights, const view &dup, const view &ddown,
+                    const view &dgate, const view &dy, const view &x, const view &choices, const view &weights,
+                    const view &up, const view &down, const view &gate, const view &first, const expert_layer &of,
+                    bool accumulate);
 std::int64_t experts_grad_scratch_bytes(const view &x, const view &choices, const view &up, const view &down,
-                                        const expert_layer &of, std::int32_t threads);
+                                        const view &gate, const expert_layer &of, std::int32_t threads);
 
 /// ONNX Gather along `axis`: out[pre.., idx.., post..] = in[pre.., index, post..]; negative indices count from the end.
 status gather(stream &s, const view &out, const view &in, const view &indices, std::int32_t axis);

@@ -16,10 +16,14 @@ namespace windlass::rt::detail {
 constexpr std::int64_t expert_rows = 256;
 
 /// A layer of experts, of which `stored` are in the matrices. Choices are numbered token by token; rows are those whose
-/// experts are here, in the order of experts and then of tokens.
+/// experts are here, in the order of experts and then of tokens. The first `gate` of the hidden values come from a
+/// matrix of their own (0: there is none). Where an activation of `width` values is multiplied by others, these follow
+/// it.
 struct expert_plan {
-  std::int64_t tokens, in, chosen, stored, experts, hidden, width, out;
+  std::int64_t tokens, in, chosen, stored, experts, hidden, width, out, gate;
   expert_layer of;
+
+  WINDLASS_FN bool is_gated() const { return hidden != width; }
 
   WINDLASS_FN std::int64_t choices() const { return tokens * chosen; }
   /// The rows that `threads` threads take at once.
@@ -45,17 +49,30 @@ struct expert_plan {
 };
 
 /// Describes the layer; false where views do not fit together.
-inline bool plan_experts(const view &x, const view &choices, const view &up, const view &down, const view &first,
-                         const expert_layer &of, expert_plan &plan) {
+inline bool plan_experts(const view &x, const view &choices, const view &up, const view &down, const view &gate,
+                         const view &first, const expert_layer &of, expert_plan &plan) {
   if (x.rank != 2 || choices.rank != 2 || up.rank != 3 || down.rank != 3 || !fits_parts(up, first, of.all_rows))
     return false;
   const int output = of.inputs_first ? 2 : 1, input = of.inputs_first ? 1 : 2;
-  plan = {
-      x.sizes[0],       x.sizes[1],        choices.sizes[1],   up.sizes[0], of.all_rows > 0 ? of.all_rows : up.sizes[0],
-      up.sizes[output], down.sizes[input], down.sizes[output], of};
+  // The compiler describes layers by views without data.
+  const bool has_gate = gate.rank > 0;
+  const std::int64_t gate_size = has_gate ? up.sizes[output] : 0;
+  plan = {x.sizes[0],
+          x.sizes[1],
+          choices.sizes[1],
+          up.sizes[0],
+          of.all_rows > 0 ? of.all_rows : up.sizes[0],
+          up.sizes[output] + gate_size,
+          down.sizes[input],
+          down.sizes[output],
+          gate_size,
+          of};
   constexpr std::int64_t most = 0x7fffffff;
-  return choices.sizes[0] == plan.tokens && up.sizes[input] == plan.in && down.sizes[0] == plan.stored &&
-         plan.hidden == plan.width * (of.gated ? 2 : 1) && plan.choices() <= most / 4 && plan.stored <= most / 4;
+  const bool fits_gate = !has_gate || (!of.gated && gate.rank == 3 && gate.type == up.type &&
+                                       std::equal(gate.sizes, gate.sizes + 3, up.sizes));
+  return fits_gate && choices.sizes[0] == plan.tokens && up.sizes[input] == plan.in && down.sizes[0] == plan.stored &&
+         plan.hidden == plan.width * (of.gated || has_gate ? 2 : 1) && plan.choices() <= most / 4 &&
+         plan.stored <= most / 4;
 }
 
 /// The distances of experts, outputs and inputs in a matrix of a layer, in elements.
