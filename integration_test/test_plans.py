@@ -148,9 +148,10 @@ class NamedStrategiesTest(PlansCase):
                     self.check(self.setup_of_family(family, strategy=strategy, ranks=(ranks,)))
 
     def test_experts(self):
-        for strategy, ranks in EXPERT_STRATEGIES:
-            with self.subTest(strategy=strategy):
-                self.check(self.setup_of_family('mixtral', strategy=strategy, ranks=(ranks,)))
+        for family in ('mixtral', 'moe'):
+            for strategy, ranks in EXPERT_STRATEGIES:
+                with self.subTest(family=family, strategy=strategy):
+                    self.check(self.setup_of_family(family, strategy=strategy, ranks=(ranks,)))
 
 
 class PinsTest(PlansCase):

@@ -10,9 +10,7 @@
 using namespace mlir;
 using namespace windlass;
 
-void Legalizer::registerShapeOnly() {
-  handle("LRN", &Legalizer::setShapeLikeFirst);
-}
+void Legalizer::registerShapeOnly() { handle("LRN", &Legalizer::setShapeLikeFirst); }
 
 LogicalResult Legalizer::setShapeOnly(NodeContext &node, size_t index, llvm::ArrayRef<int64_t> shape, Type elementType,
                                       llvm::StringRef reason) {
