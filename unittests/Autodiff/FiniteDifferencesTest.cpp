@@ -345,6 +345,9 @@ TEST_P(FiniteDifferences, AgreeWithTheAdjoint) {
   ASSERT_TRUE(module);
   auto function = module->lookupSymbol<func::FuncOp>(train::kMicrobatchFunction);
 
+  // Steps are flat wherever they have a slope.
+  bool isStep = llvm::is_contained(
+      llvm::ArrayRef<llvm::StringRef>{"train.floor", "train.ceil", "train.round", "train.sign"}, test.op);
   std::mt19937 random(7);
   Tensor ids(ElementKind::i64, {2, 3}), mask(ElementKind::boolean, {2, 3});
   for (int64_t i = 0; i < 6; ++i) {
@@ -378,7 +381,7 @@ TEST_P(FiniteDifferences, AgreeWithTheAdjoint) {
       norm += slope * slope;
     }
     parameters[variable.name] = whole;
-    EXPECT_GT(norm, 0) << variable.name;
+    EXPECT_EQ(norm > 0, !isStep) << variable.name;
     EXPECT_LE(std::sqrt(difference), 1e-8 * std::max(1.0, std::sqrt(norm))) << variable.name;
   }
 }
