@@ -81,15 +81,19 @@ class CheckTest(common.Case):
                     plain = json.loads(self.succeed('check', self.folder / 'small.onnx', '--json').out)['parameters']
                     self.assertEqual([each['name'] for each in parameters if each['trains']], [each['name'] for each in plain if each['trains']])
 
-    def test_missed_attentions(self):
-        """A softmax between two products that is no attention is named, with what does not match."""
-        path = self.small('gpt', attention='eager', layers=2)
+    def with_tanh_before(self, op_type, path):
+        """Puts a tanh in front of the first operand of each such operator of a model; returns its path."""
         model = onnx.load(path)
         for index, node in reversed(list(enumerate(model.graph.node))):
-            if node.op_type == 'Softmax':
+            if node.op_type == op_type:
                 model.graph.node.insert(index, onnx.helper.make_node('Tanh', [node.input[0]], [f'capped_{index}']))
                 node.input[0] = f'capped_{index}'
         onnx.save(model, path)
+        return path
+
+    def test_missed_attentions(self):
+        """A softmax between two products that is no attention is named, with what does not match."""
+        path = self.with_tanh_before('Softmax', self.small('gpt', attention='eager', layers=2))
         found = json.loads(self.succeed('check', path, '--json').out)['layers']
         self.assertEqual(found['attentions'], 0)
         self.assertEqual([each['reason'] for each in found['missed_attentions']], ["its scores pass 'tanh' on the way from the first product"] * 2)
@@ -97,14 +101,8 @@ class CheckTest(common.Case):
                          r"attentions: 0\n  no attention: 2 softmaxes between products, the first '.*softmax\.0': its scores pass 'tanh' on")
 
     def test_missed_experts(self):
-        """A product by matrices that are gathered for each choice, and that became no layer of experts, is named likewise."""
-        path = self.small('mixtral', layers=2)
-        model = onnx.load(path)
-        for index, node in reversed(list(enumerate(model.graph.node))):
-            if node.op_type == 'SplitToSequence':
-                model.graph.node.insert(index, onnx.helper.make_node('Tanh', [node.input[0]], [f'capped_{index}']))
-                node.input[0] = f'capped_{index}'
-        onnx.save(model, path)
+        """A product by matrices that are gathered for each choice, and that is no part of a layer of experts, is named, with what stands in the way."""
+        path = self.with_tanh_before('SplitToSequence', self.small('mixtral', layers=2))
         found = json.loads(self.succeed('check', path, '--json').out)['layers']
         self.assertEqual(found['expert_layers'], 0)
         self.assertEqual([each['reason'] for each in found['missed_experts']], ["what it gives passes 'tanh'"] * 2)

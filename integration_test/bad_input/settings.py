@@ -155,7 +155,8 @@ def cluster_files(folder, made):
 
 
 def clusters(folder, made):
-    for text in ('', 'cpu', 'cpu:', 'cpu:0', 'cpu:-1', 'cpu:two', 'cpu:99999999999999999999', 'cpu:1000000000', 'gpu:2', 'cpu:2x', 'cpu:0x2', 'cpu:2x2x2', ':2', 'cpu:2:2',
+    for text in ('', 'cpu', 'cpu:', 'cpu:0', 'cpu:-1', 'cpu:two', 'cpu:99999999999999999999', 'cpu:1000000000', 'gpu:2', ':2', 'cpu:2:2',
+                 'cpu:2x', 'cpu:0x2', 'cpu:2x2x2',
                  'none.json', '/dev/zero', str(folder), '{"devices": 2}', 'a\nb', 'n' * 100000, 'h200', 'h200:', 'h200:0', 'h200:9', 'h200:x', 'h200:4x', 'h200:0x8',
                  'h200:8x8x8', 'h200:12500x8', 'h200:99999999999999999999x8', 'h20:8', 'cpu:100000'):
         yield Case(f'cluster {text[:30]!r}', ['plan', made / 'classifier.onnx', '--cluster', text, '-o', folder / 'plan.json'], (BAD_INPUT, USAGE), output='plan.json')

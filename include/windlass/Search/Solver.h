@@ -37,10 +37,11 @@ struct SolveResult {
 
 struct ShrunkModel;
 
-/// Solves a problem more than once: what all searches begin with takes as long as a short search.
+/// Solves a problem, several times if asked to. The constructor does what every search begins with, which takes as long
+/// as a short search.
 class Solver {
 public:
-  /// `problem` is read until the last solution.
+  /// `problem` must outlive the solver.
   explicit Solver(const Problem &problem);
   SolveResult solve(const SolveOptions &options) const;
 

@@ -25,7 +25,7 @@ DimIndices IndexedValue::flatten() const {
   return parts;
 }
 
-/// Deals the parts of dims out to dims of other sizes; a part that belongs to two dims is divided.
+/// Returns the dims of `shape` that together run over `parts` in their order; a part that two dims share is divided.
 static std::optional<llvm::SmallVector<DimIndices>> regroup(const DimIndices &parts, llvm::ArrayRef<int64_t> shape) {
   llvm::SmallVector<IndexPart> left(llvm::reverse(parts));
   llvm::SmallVector<DimIndices> dims;
@@ -85,17 +85,37 @@ windlass::findFactors(train::MatmulOp op, llvm::ArrayRef<DimIndices> dims, unsig
   IndexedValue rhs{op.getRhs(), llvm::SmallVector<DimIndices>(shapeOf(op.getRhs()).size())};
   int64_t left = op.getLhsContract()[0], right = op.getRhsContract()[0];
   lhs.dims[left] = rhs.dims[right] = wholeIndex(contracted, shapeOf(op.getLhs())[left]);
-  for (auto [l, r] : llvm::zip_equal(op.getLhsBatch(), op.getRhsBatch())) {
-    lhs.dims[l] = rhs.dims[r] = dims.front();
+  auto takeDim = [&] {
+    DimIndices dim = dims.front();
     dims = dims.drop_front();
-  }
-  for (int64_t dim : op.getLhsFreeDims()) {
-    lhs.dims[dim] = dims.front();
-    dims = dims.drop_front();
-  }
-  for (int64_t dim : op.getRhsFreeDims()) {
-    rhs.dims[dim] = dims.front();
-    dims = dims.drop_front();
-  }
+    return dim;
+  };
+  for (auto [l, r] : llvm::zip_equal(op.getLhsBatch(), op.getRhsBatch()))
+    lhs.dims[l] = rhs.dims[r] = takeDim();
+  for (int64_t dim : op.getLhsFreeDims())
+    lhs.dims[dim] = takeDim();
+  for (int64_t dim : op.getRhsFreeDims())
+    rhs.dims[dim] = takeDim();
   return std::pair(std::move(lhs), std::move(rhs));
+}
+
+std::optional<SumOfProducts> windlass::findSumOfProducts(const IndexedValue &sum, unsigned summed) {
+  if (auto matmul = sum.value.getDefiningOp<train::MatmulOp>()) {
+    auto factors = findFactors(matmul, sum.dims, summed);
+    if (!factors)
+      return std::nullopt;
+    int64_t size = shapeOf(matmul.getLhs())[matmul.getLhsContract()[0]];
+    return SumOfProducts{std::move(factors->first), std::move(factors->second), size};
+  }
+  auto reduce = sum.value.getDefiningOp<train::ReduceOp>();
+  if (!reduce || reduce.getKind() != train::ReductionKind::sum || reduce.getDims().size() != 1)
+    return std::nullopt;
+  int64_t dim = reduce.getDims()[0], size = shapeOf(reduce.getInput())[dim];
+  IndexedValue terms{reduce.getInput(), sum.dims};
+  terms.dims.insert(terms.dims.begin() + dim, wholeIndex(summed, size));
+  terms = stepBackAll(std::move(terms));
+  auto mul = terms.value.getDefiningOp<train::MulOp>();
+  if (!mul)
+    return std::nullopt;
+  return SumOfProducts{{mul.getLhs(), terms.dims}, {mul.getRhs(), terms.dims}, size};
 }

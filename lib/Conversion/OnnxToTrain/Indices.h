@@ -27,17 +27,17 @@ struct IndexPart {
   }
 };
 
-/// What a dim runs over, the slowest part first; nothing where its size is 1.
+/// The parts that a dim runs over, the slowest first; none where its size is 1.
 using DimIndices = llvm::SmallVector<IndexPart, 2>;
 
-/// Returns all values of an index.
+/// Returns what a dim of all values of an index runs over.
 DimIndices wholeIndex(unsigned index, int64_t size);
 
 /// A value, and what each of its dims runs over.
 struct IndexedValue {
   mlir::Value value;
   llvm::SmallVector<DimIndices> dims;
-  /// The steps back that are left: long chains of a file cost little.
+  /// The number of steps back that are left; a limit, so that long chains in a file take little time.
   int steps = 32;
 
   /// Returns the parts of all dims in their order; those that follow each other are joined.
@@ -51,10 +51,19 @@ bool stepBack(IndexedValue &value);
 /// Steps back as far as it goes.
 IndexedValue stepBackAll(IndexedValue value);
 
-/// Returns the operands of a product whose result is `dims`, where a single contracted dim runs over `contracted`.
-/// Nothing where another number of dims is contracted.
+/// Returns the operands of a product whose result has the dims `dims`; the contracted dim runs over `contracted`.
+/// Nothing where not exactly one dim is contracted.
 std::optional<std::pair<IndexedValue, IndexedValue>> findFactors(train::MatmulOp op, llvm::ArrayRef<DimIndices> dims,
                                                                  unsigned contracted);
+
+/// A sum over an index with `size` values of products of two factors.
+struct SumOfProducts {
+  IndexedValue lhs, rhs;
+  int64_t size;
+};
+
+/// Matches a sum over one dim, which then runs over `summed`: a matrix product, or the sum of an element-wise product.
+std::optional<SumOfProducts> findSumOfProducts(const IndexedValue &sum, unsigned summed);
 
 } // namespace windlass
 

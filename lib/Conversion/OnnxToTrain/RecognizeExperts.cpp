@@ -66,7 +66,7 @@ class Matcher {
 public:
   Matcher(int64_t tokens, int64_t out) : tokens(tokens), out(out) {}
 
-  /// Matches a layer whose result has dims of tokens, and then the outputs.
+  /// Matches a layer whose result has one or more dims of tokens, and then one of outputs.
   bool matchLayer(Operation *root);
 
   Layer layer;
@@ -77,7 +77,7 @@ private:
   bool matchResults(IndexedValue value);
   bool matchHidden(IndexedValue value);
   bool matchFirst(IndexedValue value, unsigned outputs, int64_t count, Matrices &matrices);
-  bool matchDenseWeights(IndexedValue value);
+  bool matchDenseWeights(const IndexedValue &dense);
   bool matchWeightsOfChoices(IndexedValue hot, IndexedValue weights);
   IndexedValue matchOneHot(IndexedValue value) const;
   bool findProduct(IndexedValue value, unsigned contracted, unsigned outputs, int64_t outputCount, IndexedValue &rows,
@@ -112,23 +112,11 @@ bool Matcher::matchLayer(Operation *root) {
   }
   result.dims.push_back(wholeIndex(kOut, out));
 
-  if (auto matmul = dyn_cast<train::MatmulOp>(root)) {
-    auto factors = findFactors(matmul, result.dims, kMixed);
-    if (!factors)
-      return false;
-    mixed = shapeOf(matmul.getLhs())[matmul.getLhsContract()[0]];
-    return matchMixed(factors->first, factors->second) || matchMixed(factors->second, factors->first);
-  }
-  auto sum = cast<train::ReduceOp>(root);
-  if (sum.getKind() != train::ReductionKind::sum || sum.getDims().size() != 1)
+  std::optional<SumOfProducts> sum = findSumOfProducts(result, kMixed);
+  if (!sum)
     return false;
-  mixed = shapeOf(sum.getInput())[sum.getDims()[0]];
-  IndexedValue weighted{sum.getInput(), result.dims};
-  weighted.dims.insert(weighted.dims.begin() + sum.getDims()[0], wholeIndex(kMixed, mixed));
-  weighted = stepBackAll(std::move(weighted));
-  auto mul = weighted.value.getDefiningOp<train::MulOp>();
-  return mul && (matchMixed({mul.getLhs(), weighted.dims}, {mul.getRhs(), weighted.dims}) ||
-                 matchMixed({mul.getRhs(), weighted.dims}, {mul.getLhs(), weighted.dims}));
+  mixed = sum->size;
+  return matchMixed(sum->lhs, sum->rhs) || matchMixed(sum->rhs, sum->lhs);
 }
 
 /// Matches the results of experts and the weights by which they are mixed.
@@ -139,7 +127,7 @@ bool Matcher::matchMixed(const IndexedValue &results, const IndexedValue &weight
   if (llvm::any_of(spread.flatten(), isOfOutputs) || !matchResults(results))
     return false;
   if (!layer.down.choices.value)
-    return matchDenseWeights(std::move(spread));
+    return matchDenseWeights(spread);
   chosen = mixed;
   layer.choices = layer.down.choices;
   return findTokensAnd(kMixed, mixed, weights, layer.weights);
@@ -289,28 +277,15 @@ bool Matcher::matchWeightsOfChoices(IndexedValue hot, IndexedValue weights) {
 }
 
 /// Finds choices and weights in weights of all experts.
-bool Matcher::matchDenseWeights(IndexedValue dense) {
-  auto matchBoth = [&](const IndexedValue &a, const IndexedValue &b) {
-    return matchWeightsOfChoices(a, b) || matchWeightsOfChoices(b, a);
-  };
-  if (auto matmul = dense.value.getDefiningOp<train::MatmulOp>()) {
-    auto factors = findFactors(matmul, dense.dims, kChoice);
-    chosen = factors ? shapeOf(matmul.getLhs())[matmul.getLhsContract()[0]] : 0;
-    return factors && matchBoth(factors->first, factors->second);
-  }
-  if (auto sum = dense.value.getDefiningOp<train::ReduceOp>();
-      sum && sum.getKind() == train::ReductionKind::sum && sum.getDims().size() == 1) {
-    chosen = shapeOf(sum.getInput())[sum.getDims()[0]];
-    IndexedValue weighted{sum.getInput(), dense.dims};
-    weighted.dims.insert(weighted.dims.begin() + sum.getDims()[0], wholeIndex(kChoice, chosen));
-    weighted = stepBackAll(std::move(weighted));
-    auto mul = weighted.value.getDefiningOp<train::MulOp>();
-    return mul && matchBoth({mul.getLhs(), weighted.dims}, {mul.getRhs(), weighted.dims});
-  }
-  return matchScattered(dense);
+bool Matcher::matchDenseWeights(const IndexedValue &dense) {
+  std::optional<SumOfProducts> sum = findSumOfProducts(dense, kChoice);
+  if (!sum)
+    return matchScattered(dense);
+  chosen = sum->size;
+  return matchWeightsOfChoices(sum->lhs, sum->rhs) || matchWeightsOfChoices(sum->rhs, sum->lhs);
 }
 
-/// Whether a condition holds where an element was added to: the numbers of those that were added are above 0.
+/// Whether a condition holds exactly where `added` adds an element: it compares the number of such elements with 0.
 bool isWhereAdded(Value condition, train::ScatterElementsAddOp added) {
   auto compare = condition.getDefiningOp<train::CompareOp>();
   auto count = compare ? compare.getLhs().getDefiningOp<train::ScatterElementsAddOp>() : train::ScatterElementsAddOp();

@@ -133,15 +133,18 @@ struct InputRow {
   bool isShifted = false;
 };
 
+/// Operators that were not recognized as a part of something, by id, each with the reason.
+using MissedOps = std::vector<std::pair<std::string, std::string>>;
+
 /// The facts that are printed, gathered from L1.
 struct Summary {
   std::vector<ParameterRow> parameters;
   std::vector<InputRow> inputs;
   std::map<std::string, int64_t> operators;
-  /// The softmaxes between products that are no attention, by id, each with the reason.
-  std::vector<std::pair<std::string, std::string>> missedAttentions;
-  /// The gathers of matrices whose products are no experts, likewise.
-  std::vector<std::pair<std::string, std::string>> missedExperts;
+  /// The softmaxes between products that are no attention.
+  MissedOps missedAttentions;
+  /// The gathers of matrices whose products are no experts.
+  MissedOps missedExperts;
   int64_t attentions = 0, expertLayers = 0, norms = 0, activations = 0;
   std::vector<std::pair<std::string, std::string>> ids;
   /// The ids of operators between a trained parameter and the loss that have no gradient.
@@ -283,8 +286,8 @@ void printUnsupported(const OnnxToTrainReport &report, llvm::raw_ostream &out) {
 }
 
 /// Prints each reason once, with the number of operators that it holds for and the first of them.
-void printMissed(llvm::StringRef what, const std::vector<std::pair<std::string, std::string>> &missed,
-                 llvm::function_ref<std::string(int64_t)> count, llvm::raw_ostream &out) {
+void printMissed(llvm::StringRef what, const MissedOps &missed, llvm::function_ref<std::string(int64_t)> count,
+                 llvm::raw_ostream &out) {
   llvm::MapVector<llvm::StringRef, std::pair<llvm::StringRef, int64_t>> reasons;
   for (const auto &[id, why] : missed)
     ++reasons.insert({why, {id, 0}}).first->second.second;
@@ -416,9 +419,9 @@ void writeTensors(llvm::json::OStream &json, const Summary &summary) {
 void writeOperators(llvm::json::OStream &json, const Summary &summary, bool verbose) {
   json.attributeObject("layers", [&] {
     json.attribute("attentions", summary.attentions);
-    auto writeMissed = [&](llvm::StringRef name, const std::vector<std::pair<std::string, std::string>> &list) {
+    auto writeMissed = [&](llvm::StringRef name, const MissedOps &list) {
       json.attributeArray(name, [&] {
-        for (const std::pair<std::string, std::string> &missed : list)
+        for (const auto &missed : list)
           json.object([&] {
             json.attribute("id", toUtf8(missed.first));
             json.attribute("reason", missed.second);

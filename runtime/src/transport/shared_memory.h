@@ -42,9 +42,9 @@ std::int64_t shared_group_bytes(std::int32_t members);
 std::unique_ptr<communicator> make_shared_communicator(std::unique_ptr<shared_segment> segment,
                                                        const std::vector<std::int32_t> &members, std::int32_t index);
 
-/// Makes `out` such a communicator where all members can map a segment of its size, and leaves it as it is elsewhere.
-/// `tell` gives all members the first one's text of so many bytes; `agree` makes its flag false on all where it is on
-/// any.
+/// Makes `out` a communicator over shared memory, or leaves it as it is where a member cannot map that memory. All
+/// members call this together. `tell(text, bytes)` copies the first member's text to all others; `agree(flag)` makes
+/// the flag false on every member if it is false on one.
 status try_shared_communicator(const std::vector<std::int32_t> &members, std::int32_t index,
                                const std::function<status(char *, std::int64_t)> &tell,
                                const std::function<status(bool &)> &agree, std::unique_ptr<communicator> &out);

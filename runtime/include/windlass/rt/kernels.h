@@ -175,7 +175,8 @@ struct expert_layer {
 /// y[t] = sum over c of weights[t, c] down[e] activation(up[e] x[t]) with e = choices[t, c] (i64), an index of `up` and
 /// `down`, or with `first` of one of their parts as in `embedding`; experts that are in no part give zeros. Where
 /// `gate`, of the shape of `up`, is not absent, it is down[e] (activation(gate[e] x[t]) * up[e] x[t]). A choice outside
-/// of the experts is bad_input. Hidden values of some rows at a time are in the scratch: see `experts_scratch_bytes`.
+/// of the experts is bad_input. The scratch, of `experts_scratch_bytes`, holds the hidden values of a limited number of
+/// rows.
 status experts(stream &s, const view &y, const view &x, const view &choices, const view &weights, const view &up,
                const view &down, const view &gate, const view &first, const expert_layer &of);
 std::int64_t experts_scratch_bytes(const view &x, const view &choices, const view &up, const view &down,

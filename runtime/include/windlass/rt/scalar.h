@@ -2,8 +2,8 @@
 //
 // Functions over float are written so that a compiler can vectorise loops over them: no calls, no branches, no tables.
 // Their accuracy against the exact value, for results that are normal numbers: exp 1.5 ulp, tanh 2 ulp, erf 2 ulp,
-// sigmoid 2.5 ulp; infinities and NaN behave as in the C library. Functions over double are the C library's. The rest
-// of float (log, pow, those of angles and of the hyperbola) is the C library's too. Comparisons and tests give bool.
+// sigmoid 2.5 ulp; infinities and NaN behave as in the C library. The others over float (log, pow, trigonometric and
+// hyperbolic functions) and all over double are the C library's. Comparisons and tests give bool.
 //
 // The namespace is windlass::scalar, so that it does not meet the type windlass::rt::scalar: spell it in full in code
 // that lives in windlass::rt.

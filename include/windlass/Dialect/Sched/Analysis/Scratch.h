@@ -21,7 +21,7 @@ std::optional<rt::attention_shape> getAttentionShape(LaunchOp launch);
 /// Returns the settings that all experts of a layer share, for a command that computes the layer or its gradient.
 rt::expert_layer getExpertLayer(LaunchOp launch);
 
-/// Returns the number of the operand that is the gate's matrices in such a command; none where it has no such matrices.
+/// Returns which operand of such a command holds the gate's matrices; none where the gate has no matrices of its own.
 std::optional<unsigned> getExpertGate(LaunchOp launch);
 
 /// Returns the most bytes of scratch that any command of the program (L5) needs per thread: `scratch_bytes` of the

@@ -19,8 +19,8 @@ def ExpertsOp : Train_InferredOp<"experts", [AttrSizedOperandSegments, Train_Dif
   }];
   let arguments = (ins Train_FloatTensor:$input, Train_IndexTensor:$choices, Train_FloatTensor:$weights,
                        Train_FloatTensor:$up, Train_FloatTensor:$down, Optional<Train_FloatTensor>:$gate,
-                       Optional<Train_IndexTensor>:$first, OptionalAttr<I64Attr>:$all_rows, Train_ExpertActivationAttr:$activation, UnitAttr:$gated,
-                       UnitAttr:$inputs_first);
+                       Optional<Train_IndexTensor>:$first, OptionalAttr<I64Attr>:$all_rows,
+                       Train_ExpertActivationAttr:$activation, UnitAttr:$gated, UnitAttr:$inputs_first);
   let results = (outs Train_FloatTensor:$result);
   let assemblyFormat = [{
     $input `to` $choices `by` $weights `through` $up `,` $down (`gate` $gate^)? (`first` $first^ `of` $all_rows)?

@@ -16,9 +16,9 @@ namespace windlass::rt::detail {
 constexpr std::int64_t expert_rows = 256;
 
 /// A layer of experts, of which `stored` are in the matrices. Choices are numbered token by token; rows are those whose
-/// experts are here, in the order of experts and then of tokens. The first `gate` of the hidden values come from a
-/// matrix of their own (0: there is none). Where an activation of `width` values is multiplied by others, these follow
-/// it.
+/// experts are here, in the order of experts and then of tokens. The first `gate` hidden values come from the
+/// gate's own matrix; 0 where it has none. In a gated layer the activated values come first, then as many that multiply
+/// them.
 struct expert_plan {
   std::int64_t tokens, in, chosen, stored, experts, hidden, width, out, gate;
   expert_layer of;
