@@ -57,7 +57,7 @@ class OneLayerTest(InterpreterCase):
     def test_optimizers(self):
         """Those whose steps are several operators."""
         model = self.small_gpt(tokens=8, width=16, vocabulary=32)
-        for optimizer in ('lamb', 'muon'):
+        for optimizer in ('adafactor', 'lamb', 'muon'):
             for strategy in ('zero1', 'zero3', 'megatron'):
                 with self.subTest(optimizer=optimizer, strategy=strategy):
                     self.check(self.setup_of(model, micro_batches=2, ranks=(2,), strategy=strategy, optimizer=optimizer))

@@ -27,7 +27,7 @@ class LevelsTest(FlatCase):
     """The interpreter refuses parts whose filling is not zero any more, so weight decay and momentum keep it."""
 
     def test_optimizers(self):
-        for optimizer in 'adamw', 'adam', 'lamb', 'lion', 'muon', 'sgd':
+        for optimizer in 'adamw', 'adafactor', 'adam', 'lamb', 'lion', 'muon', 'sgd':
             for strategy in 'zero1', 'zero2', 'zero3':
                 with self.subTest(optimizer=optimizer, strategy=strategy):
                     # Replicas only, and replicas that each split their batch.

@@ -39,6 +39,25 @@ def lamb(w, g, state, t, lr, decay, decays, betas=(0.9, 0.999), eps=1e-6):
     return w - lr * trust * direction, {'exp_avg': m, 'exp_avg_sq': v}, root > 1e-6
 
 
+def root_mean_square(values):
+    return numpy.sqrt((values * values).mean())
+
+
+def adafactor(w, g, state, t, lr, decay, eps=1e-3, least=2.0 ** -23):
+    rate = t ** -0.8
+    moved = {'row_var': (g * g).mean(-1), 'col_var': (g * g).mean(-2)} if g.ndim > 1 else {'variance': g * g}
+    moved = {name: state[name] + rate * (value - state[name]) for name, value in moved.items()}
+    if g.ndim > 1:
+        rows, columns = moved['row_var'][..., :, None], moved['col_var'][..., None, :]
+        estimate = rows * columns / numpy.maximum(rows.mean(-2, keepdims=True), least)
+    else:
+        estimate = moved['variance']
+    direction = g / numpy.sqrt(numpy.maximum(estimate, least * least))
+    scale = max(eps, root_mean_square(w)) * min(lr, t ** -0.5) / max(1, root_mean_square(direction))
+    # Where a gradient is rounding only, so is the direction.
+    return w * (1 - lr * decay) - scale * direction, moved, estimate > 1e-12
+
+
 def muon(w, g, state, t, lr, decay, momentum):
     if 'momentum_buffer' not in state:
         return adam(w, g, state, t, lr, decay, coupled=False)
@@ -62,6 +81,7 @@ RULES = {
     'adamw': ((), lambda w, g, state, t, lr, decay: adam(w, g, state, t, lr, decay, coupled=False)),
     'adam': ((), lambda w, g, state, t, lr, decay: adam(w, g, state, t, lr, decay, coupled=True)),
     'lion': ((), lambda w, g, state, t, lr, decay: lion(w, g, state, lr, decay)),
+    'adafactor': ((), adafactor),
     'lamb': ((), lambda w, g, state, t, lr, decay: lamb(w, g, state, t, lr, decay, decay > 0)),
     'muon': (('--momentum', 0.8), lambda w, g, state, t, lr, decay: muon(w, g, state, t, lr, decay, 0.8)),
     'sgd': (('--momentum', 0.9), lambda w, g, state, t, lr, decay: sgd(w, g, state, lr, decay, 0.9)),
@@ -123,7 +143,7 @@ class OptimizersTest(common.Case):
                 self.check(optimizer, 'one rank')
 
     def test_layouts(self):
-        for optimizer in 'adam', 'lamb', 'lion', 'muon':
+        for optimizer in 'adafactor', 'adam', 'lamb', 'lion', 'muon':
             for layout in 'sharded', 'on the host':
                 with self.subTest(optimizer=optimizer, layout=layout):
                     self.check(optimizer, layout)

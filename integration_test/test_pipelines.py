@@ -80,7 +80,7 @@ class LevelsTest(PipelineCase):
     def test_optimizers(self):
         """Each position makes the steps of its parameters, whatever operators they are of."""
         model = self.model('gpt')
-        for optimizer, ema in (('lamb', True), ('muon', False)):
+        for optimizer, ema in (('adafactor', False), ('lamb', True), ('muon', False)):
             self.check(self.setup_of_model(model, positions=2, strategy='zero1', ranks=(2,), optimizer=optimizer, ema=ema))
 
     def test_no_clipping(self):

@@ -394,7 +394,7 @@ class SettingsTest(PlanCase):
         """A program is the same whether it is made by flags or by the plan that was made by them."""
         model, plan = self.small_gpt(tokens=TOKENS, width=WIDTH, vocabulary=32, layers=2), self.folder / 'plan.json'
         for flags in (('--freeze', '*wpe*'), ('--freeze', '*.h.0.*', '--no-decay', '*.c_fc.weight'), ('--optimizer', 'sgd', '--clip'), ('--micro-batches', 4),
-                      ('--optimizer', 'lamb', '--ema'), ('--optimizer', 'muon'),
+                      ('--optimizer', 'lamb', '--ema'), ('--optimizer', 'muon'), ('--optimizer', 'adafactor'),
                       ('--optimizer', 'lion', '--lr-scale', '*wpe*=0.1', '--lr-scale', '*.h.*=3', '--decay-scale', '*.bias=1', '--decay-scale', '*=0.5')):
             for strategy in ('zero1', 'auto'):
                 with self.subTest(flags=flags, strategy=strategy):

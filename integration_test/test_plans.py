@@ -201,7 +201,7 @@ class OptimizersTest(PlanRunner):
     """Optimizers whose steps are several operators, and the moving average."""
 
     def test_random_plans(self):
-        for optimizer, ema in (('adamw', True), ('lamb', True), ('muon', False)):
+        for optimizer, ema in (('adamw', True), ('adafactor', False), ('lamb', True), ('muon', False)):
             judge = equivalence.Equivalence(self.setup_of_family('gpt', optimizer=optimizer, ema=ema))
             l2 = judge.lower(judge.graph(), equivalence.TO_L2, 'l2.mlir')
             reference = judge.run(l2, 'L2', 'f64')
@@ -250,7 +250,7 @@ class PrecisionTest(PlanRunner):
 
     def test_overflow(self):
         """Where gradients overflow f16, every level leaves out the same updates, and lowers the scale alike."""
-        for optimizer in ('adamw', 'lamb', 'muon', 'sgd'):
+        for optimizer in ('adamw', 'adafactor', 'lamb', 'muon', 'sgd'):
             judge = equivalence.Equivalence(dataclasses.replace(self.setup_of_family('gpt', precision='f16', optimizer=optimizer), micro_batches=2, steps=4))
             l2 = judge.lower(judge.graph(), equivalence.TO_L2, 'l2.mlir')
             scale = ('--loss-scale', 2 ** 24, '--loss-scale-hysteresis', 1, '--loss-scale-window', 1)

@@ -356,7 +356,7 @@ class CompletionTest(common.Case):
         self.assertIn('train', self.complete(''))
         self.assertEqual(self.complete('pl'), ['plan', 'place-experts'])
         self.assertEqual(self.complete('train', 'model.onnx', '--opt'), ['--optimizer'])
-        self.assertEqual(self.complete('train', 'model.onnx', '--optimizer', ''), ['adamw', 'adam', 'lamb', 'lion', 'muon', 'sgd'])
+        self.assertEqual(self.complete('train', 'model.onnx', '--optimizer', ''), ['adamw', 'adafactor', 'adam', 'lamb', 'lion', 'muon', 'sgd'])
         # Files, which are the shell's own answer.
         for words in (('train', ''), ('train', 'model.onnx', '--data', ''), ('nothing', '')):
             self.assertEqual(self.complete(*words), [])

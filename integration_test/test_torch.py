@@ -138,7 +138,7 @@ class TorchTest(common.Case):
     def test_optimizers(self):
         """Twenty steps of each like PyTorch; LAMB and Lion are those of timm."""
         draw = batch(tokens=ids(24, 2, 8), labels=ids(24, 2, 8))
-        for name, flags in (('adam', dict(eps=1e-3, betas='0.8,0.95')), ('lamb', dict(eps=1e-3, lr=1e-2)), ('lion', dict(lr=3e-4)), ('muon', dict(eps=1e-3)), ('sgd', dict(momentum=0.9))):
+        for name, flags in (('adam', dict(eps=1e-3, betas='0.8,0.95')), ('adafactor', dict(lr=1e-2)), ('lamb', dict(eps=1e-3, lr=1e-2)), ('lion', dict(lr=3e-4)), ('muon', dict(eps=1e-3)), ('sgd', dict(momentum=0.9))):
             with self.subTest(name):
                 module, batches = make_exports.Gpt(tied=True), self.batches(draw, 20)
                 exported = windlass.export(module, batches[0], self.folder / f'{name}.onnx')

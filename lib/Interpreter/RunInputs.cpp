@@ -153,6 +153,10 @@ llvm::Expected<double> RunInputs::hyperparameter(train::Hyperparameter which, in
     return scaling.getScale();
   case train::Hyperparameter::inverse_loss_scale:
     return 1 / scaling.getScale();
+  case train::Hyperparameter::inverse_sqrt_step:
+    return 1 / std::sqrt(static_cast<double>(std::max<int64_t>(1, updates)));
+  case train::Hyperparameter::second_moment_rate:
+    return std::pow(static_cast<double>(std::max<int64_t>(1, updates)), -0.8); // as Adafactor's authors chose
   case train::Hyperparameter::ema_rate:
     return updates <= 1 ? 1 : 1 - options.emaDecay;
   case train::Hyperparameter::inverse_label_count: {

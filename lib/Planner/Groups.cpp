@@ -1,5 +1,7 @@
 #include "Groups.h"
 
+#include "windlass/Support/TensorBytes.h"
+
 #include "llvm/ADT/EquivalenceClasses.h"
 #include "llvm/ADT/MapVector.h"
 
@@ -97,24 +99,25 @@ void Groups::groupParameters(SymbolTable &symbols) {
         equal.unionSets(it->second, name.getAsOpaquePointer());
     }
   }
-  llvm::DenseMap<StringAttr, int64_t> states;
-  llvm::DenseSet<StringAttr> averaged;
+  llvm::DenseMap<StringAttr, SmallVector<train::ParameterOp, 2>> states;
   for (auto state : function->getParentOfType<ModuleOp>().getOps<train::ParameterOp>())
-    if (auto of = state.getOfAttr()) {
-      ++states[of.getAttr()];
-      if (state.isMovingAverage())
-        averaged.insert(of.getAttr());
-    }
+    if (auto of = state.getOfAttr())
+      states[of.getAttr()].push_back(state);
   llvm::DenseMap<const void *, unsigned> groupOf;
   for (auto &[name, reads] : readsOf) {
     auto [it, isNew] = groupOf.try_emplace(equal.getLeaderValue(name.getAsOpaquePointer()), parameters.size());
     if (isNew)
       parameters.emplace_back();
     ParameterGroup &group = parameters[it->second];
-    group.states = states.lookup(name);
-    group.hasAverage = averaged.contains(name);
     group.parameters.push_back(symbols.lookup<train::ParameterOp>(name));
     llvm::append_range(group.reads, reads);
+    if (isNew)
+      for (train::ParameterOp state : states.lookup(name)) {
+        bool isLikeWeight = state.getTensorType() == group.getType();
+        group.states += isLikeWeight;
+        group.wholeStateBytes += isLikeWeight ? 0 : getTensorBytes(state.getTensorType());
+        group.hasAverage |= state.isMovingAverage();
+      }
     parameterGroups[name] = it->second;
   }
 }

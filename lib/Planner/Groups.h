@@ -21,8 +21,10 @@ struct OperatorGroup {
 struct ParameterGroup {
   std::vector<train::ParameterOp> parameters;
   std::vector<train::ReadOp> reads;
-  /// The tensors of optimizer state that each parameter has.
+  /// The tensors of optimizer state of its type that each parameter has.
   int64_t states = 0;
+  /// The bytes of other optimizer state of each parameter, which is whole on every rank.
+  int64_t wholeStateBytes = 0;
   /// Whether one of the states is a moving average.
   bool hasAverage = false;
   /// The type of the master copy, the gradient and the state.

@@ -26,7 +26,7 @@ std::map<plan::MemoryKind, int64_t> ParameterCosts::getCopyBytes(const Parameter
   // besides.
   if (gradient != master)
     bytes[plan::MemoryKind::device] += getBytes(master, traits.type);
-  bytes[traits.stateMemory] += getBytes(master, traits.type) * (1 + traits.states);
+  bytes[traits.stateMemory] += getBytes(master, traits.type) * (1 + traits.states) + traits.wholeStateBytes;
   return bytes;
 }
 

@@ -35,8 +35,10 @@ struct ParameterTraits {
   /// The type in which operators find the parameter.
   mlir::RankedTensorType computeType;
   bool isTrainable = true;
-  /// The number of tensors of the optimizer's state.
+  /// The number of tensors of the optimizer's state that have its type.
   int64_t states = 0;
+  /// The bytes of other optimizer state, which is whole on every rank.
+  int64_t wholeStateBytes = 0;
   /// Whether one of the states is a moving average, which is moved by a command of its own.
   bool hasAverage = false;
   /// Where the master copy and the state are, and are updated.

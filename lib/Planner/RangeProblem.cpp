@@ -22,6 +22,7 @@ static ParameterTraits getTraits(const ParameterGroup &group) {
   traits.gradientMemory = plan::getGradientMemory(first);
   traits.computeMemory = plan::getComputeMemory(first);
   traits.states = group.states;
+  traits.wholeStateBytes = group.wholeStateBytes;
   traits.hasAverage = group.hasAverage;
   auto members = static_cast<int64_t>(group.parameters.size());
   int64_t backward = llvm::count_if(group.reads, [](train::ReadOp read) { return read->hasAttr(train::kForwardAttr); });

@@ -89,8 +89,14 @@ void ProgramOutline::addParameters(ModuleOp module) {
     placements.push_back(placement);
   }
   for (auto state : module.getOps<train::ParameterOp>())
-    if (state.getRole() == train::Role::state && state.getOf())
-      states.push_back({indices.lookup(*state.getOf()), keep(state.getLogicalName().rsplit('/').second), {}});
+    if (state.getRole() == train::Role::state && state.getOf()) {
+      auto weight = module.lookupSymbol<train::ParameterOp>(*state.getOf());
+      bool isLikeWeight = weight && weight.getTensorType() == state.getTensorType();
+      states.push_back({indices.lookup(*state.getOf()),
+                        keep(state.getLogicalName().rsplit('/').second),
+                        {},
+                        isLikeWeight ? rt::span<std::int64_t>() : sizesOf(state.getTensorType())});
+    }
   job.parameters = spanOf(parameters);
   program.parameters = spanOf(placements);
   program.states = spanOf(states);
@@ -107,6 +113,7 @@ void ProgramOutline::addSettings(ModuleOp module, int64_t ranks) {
   job.micro_batches = static_cast<int32_t>(settings.getAs<IntegerAttr>("micro_batches").getInt());
   job.kind = llvm::StringSwitch<rt::optimizer>(optimizer.getValue())
                  .Case("adamw", rt::optimizer::adamw)
+                 .Case("adafactor", rt::optimizer::adafactor)
                  .Case("adam", rt::optimizer::adam)
                  .Case("lamb", rt::optimizer::lamb)
                  .Case("lion", rt::optimizer::lion)

@@ -128,6 +128,8 @@ def _make_optimizer(module: torch.nn.Module, settings: dict[str, Any], exported:
     groups = grouped[False]
     if settings['optimizer'] == 'sgd':
         return torch.optim.SGD(groups, lr=settings['lr'], momentum=settings['momentum'])
+    if settings['optimizer'] == 'adafactor':
+        return torch.optim.Adafactor(groups, lr=settings['lr'], eps=(None, settings['eps']))
     betas = (settings['beta1'], settings['beta2'])
     if settings['optimizer'] == 'lion':
         return Lion(groups, {'lr': settings['lr'], 'betas': betas})

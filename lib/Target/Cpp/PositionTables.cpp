@@ -46,12 +46,14 @@ Expr<std::int64_t> PositionTables::slotStrideOf(sched::ResourceOp resource) cons
   return int64(area.slots ? area.slots.getBytes() : 0);
 }
 
-Expr<std::int32_t> PositionTables::parameterOf(sched::ResourceOp resource) const {
+StringAttr PositionTables::weightOf(sched::ResourceOp resource) const {
   StringAttr name = resource.getOfAttr().getAttr();
-  if (auto parameter = program->getParentOfType<ModuleOp>().lookupSymbol<train::ParameterOp>(name))
-    if (FlatSymbolRefAttr weight = parameter.getOfAttr())
-      name = weight.getAttr();
-  return int32(entries.numberOf(entries.parameters, name));
+  auto parameter = program->getParentOfType<ModuleOp>().lookupSymbol<train::ParameterOp>(name);
+  return parameter && parameter.getOf() ? parameter.getOfAttr().getAttr() : name;
+}
+
+Expr<std::int32_t> PositionTables::parameterOf(sched::ResourceOp resource) const {
+  return int32(entries.numberOf(entries.parameters, weightOf(resource)));
 }
 
 static Expr<rt::split> makeSplit(int64_t dim, int64_t axis, int64_t blocks) {
@@ -173,6 +175,9 @@ Expr<rt::span<rt::state_entry>> PositionTables::stateTable() {
     WINDLASS_SET(row, parameter, parameterOf(state));
     WINDLASS_SET(row, suffix, literal(state.getLogicalName().value_or("").rsplit('/').second));
     WINDLASS_SET(row, at, placeOf(state));
+    ArrayRef<int64_t> shape = state.getGlobalTensorType().getShape();
+    if (shape != entries.parameters.lookup(weightOf(state)).resource.getGlobalTensorType().getShape())
+      WINDLASS_SET(row, sizes, makeNumbers(arrays, "sizes", shape));
     rows.push_back(row.build());
   }
   return arrays.table<rt::state_entry>(nameOf("states"), rows);

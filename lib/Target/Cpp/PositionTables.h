@@ -49,8 +49,9 @@ private:
   llvm::FailureOr<Expr<rt::span<rt::split>>> splitsOf(sched::ResourceOp resource);
   Expr<rt::place> placeOf(sched::ResourceOp resource) const;
   Expr<std::int64_t> slotStrideOf(sched::ResourceOp resource) const;
-  /// Returns the number of the parameter that a resource is of. A state names its own train.parameter, which names the
-  /// weight.
+  /// Returns the name of the weight that a resource is of. A state names its own train.parameter, which names it.
+  mlir::StringAttr weightOf(sched::ResourceOp resource) const;
+  /// Returns the number of that weight in the job.
   Expr<std::int32_t> parameterOf(sched::ResourceOp resource) const;
   /// Returns the name of a table, which differs between positions.
   std::string nameOf(llvm::StringRef table) const;

@@ -96,6 +96,16 @@ TEST(Schedule, BiasCorrectionsCountUpdatesFromOne) {
   EXPECT_NEAR(scalar_value(p, o, scalar::bias_correction1, 4, {2, {}}), 1 - 0.9 * 0.9 * 0.9, 1e-15);
 }
 
+TEST(Schedule, RatesOfAdafactorFallWithTheUpdates) {
+  EXPECT_EQ(scalar_value({}, {}, scalar::inverse_sqrt_step, 0), 1);
+  EXPECT_EQ(scalar_value({}, {}, scalar::inverse_sqrt_step, 3), 0.5);
+  EXPECT_EQ(scalar_value({}, {}, scalar::second_moment_rate, 0), 1);
+  EXPECT_NEAR(scalar_value({}, {}, scalar::second_moment_rate, 31), 1.0 / 16, 1e-15);
+  // Updates that were left out are not counted, not even where none was made.
+  EXPECT_EQ(scalar_value({}, {}, scalar::inverse_sqrt_step, 5, {2, {}}), 0.5);
+  EXPECT_EQ(scalar_value({}, {}, scalar::second_moment_rate, 1, {2, {}}), 1);
+}
+
 TEST(Schedule, TheMovingAverageBeginsAsTheWeight) {
   options o;
   o.ema_decay = 0.75;

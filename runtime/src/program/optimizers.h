@@ -17,7 +17,7 @@ struct optimizer_facts {
   const char *name;
   beta_pair betas; ///< zeros for one that has none
   double weight_decay;
-  double epsilon;                 ///< 0 for one that has none
+  double epsilon;                 ///< 0 for one that has none; Adafactor's least scale of a weight
   std::optional<double> momentum; ///< none for one that has none
   bool has_betas() const { return betas[0] > 0; }
 };
@@ -26,6 +26,8 @@ inline optimizer_facts facts_of(optimizer kind) {
   switch (kind) {
   case optimizer::adamw:
     return {"adamw", {0.9, 0.999}, 0.01, 1e-8, {}};
+  case optimizer::adafactor:
+    return {"adafactor", {}, 0, 1e-3, {}};
   case optimizer::adam:
     return {"adam", {0.9, 0.999}, 0, 1e-8, {}};
   case optimizer::lamb:

@@ -215,7 +215,7 @@ const option_row rows[] =
            WINDLASS_TRY(parse_real({f.name, parts[0]}, 0, 1, betas[0]));
            return parse_real({f.name, parts[1]}, 0, 1, betas[1]);
          }},
-        {"eps", "X", "AdamW, Adam and Muon (default 1e-8), LAMB (default 1e-6)",
+        {"eps", "X", "AdamW, Adam and Muon (default 1e-8), LAMB (default 1e-6), Adafactor (default 1e-3)",
          [](options &o, const flag_value &f) { return parse_real(f, 0, infinite, o.epsilon.emplace()); }},
         {"momentum", "X", "SGD (default 0), Muon (default 0.95)",
          [](options &o, const flag_value &f) { return parse_real(f, 0, 1, o.momentum.emplace()); }},

@@ -27,8 +27,10 @@ std::vector<stored_tensor> stored_tensors(const job &j) {
       placements[static_cast<std::size_t>(row.parameter)] = &row;
     for (const state_entry &row : position.runs->states) {
       const parameter_entry &of = j.parameters[row.parameter];
-      out.push_back({std::string(of.name) + "/" + row.suffix, true, element_type::f32, sizes_of(of.sizes),
-                     placements[static_cast<std::size_t>(row.parameter)]->master_splits, row.at, &position});
+      const bool is_whole = row.sizes.size > 0;
+      const span<split> splits = placements[static_cast<std::size_t>(row.parameter)]->master_splits;
+      out.push_back({std::string(of.name) + "/" + row.suffix, true, element_type::f32,
+                     sizes_of(is_whole ? row.sizes : of.sizes), is_whole ? span<split>() : splits, row.at, &position});
     }
   }
   return out;

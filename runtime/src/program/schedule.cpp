@@ -62,6 +62,10 @@ double scalar_value(const job &j, const options &o, scalar kind, std::int64_t s,
     return -std::expm1(t * std::log(betas_of(j, o)[1]));
   case scalar::ema_rate:
     return t <= 1 ? 1 : 1 - o.ema_decay; // the average begins as the weight
+  case scalar::inverse_sqrt_step:
+    return 1 / std::sqrt(std::max(1.0, t));
+  case scalar::second_moment_rate:
+    return std::pow(std::max(1.0, t), -0.8); // as its authors chose
   case scalar::loss_scale:
     return past.scale.value;
   case scalar::inverse_loss_scale:

@@ -34,7 +34,7 @@ WINDLASS_MEMBERS(input_entry, name, type, sizes, default_feed, vocabulary);
 WINDLASS_MEMBERS(counted_labels, input, ignored, starts, sizes);
 WINDLASS_MEMBERS(arena_entry, kind, bytes, name);
 WINDLASS_MEMBERS(parameter_placement, parameter, type, splits, at, master_splits, master);
-WINDLASS_MEMBERS(state_entry, parameter, suffix, at);
+WINDLASS_MEMBERS(state_entry, parameter, suffix, at, sizes);
 WINDLASS_MEMBERS(gradient_entry, parameter, splits, at);
 WINDLASS_MEMBERS(input_placement, input, chunk, splits, at, slot_stride);
 WINDLASS_MEMBERS(scalar_entry, kind, at);

@@ -174,8 +174,10 @@ private:
       LayoutAttr master = state.getOfAttr() ? masters.lookup(state.getOfAttr().getAttr()) : LayoutAttr();
       if (!master)
         return makeError("parameter " + printable(state.getLogicalName()) + " is the state of no weight");
-      state->setAttr(kLayoutAttr, master);
-      state->setAttr(kMasterLayoutAttr, master);
+      auto weight = SymbolTable::lookupNearestSymbolFrom<train::ParameterOp>(state, state.getOfAttr());
+      LayoutAttr layout = getStateLayout(state, weight, master);
+      state->setAttr(kLayoutAttr, layout);
+      state->setAttr(kMasterLayoutAttr, layout);
     }
     for (const auto &[name, parameter] : plan.parameters)
       if (!known.count(name))

@@ -67,7 +67,8 @@ struct ApplyRandomPlan : windlass::plan::impl::ApplyRandomPlanBase<ApplyRandomPl
       if (auto name = state.getOfAttr())
         if (auto weight = SymbolTable::lookupNearestSymbolFrom<train::ParameterOp>(state, name))
           for (StringRef attribute : {kLayoutAttr, kMasterLayoutAttr})
-            state->setAttr(attribute, weight->getAttr(kMasterLayoutAttr));
+            state->setAttr(attribute,
+                           getStateLayout(state, weight, weight->getAttrOfType<LayoutAttr>(kMasterLayoutAttr)));
     for (func::FuncOp function : getPlannedFunctions(module))
       if (failed(planFunction(function)))
         return failure();

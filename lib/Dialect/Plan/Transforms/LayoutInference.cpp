@@ -47,6 +47,11 @@ static MemoryKind getMemory(train::ParameterOp weight, StringRef name) {
 
 MemoryKind plan::getStateMemory(train::ParameterOp weight) { return getMemory(weight, kStateMemoryAttr); }
 
+LayoutAttr plan::getStateLayout(train::ParameterOp state, train::ParameterOp weight, LayoutAttr master) {
+  RankedTensorType type = state.getTensorType();
+  return type == weight.getTensorType() ? master : LayoutAttr::getWhole(type);
+}
+
 MemoryKind plan::getGradientMemory(train::ParameterOp weight) { return getMemory(weight, kGradientMemoryAttr); }
 
 MemoryKind plan::getComputeMemory(train::ParameterOp weight) { return getMemory(weight, kComputeMemoryAttr); }

@@ -111,11 +111,14 @@ struct VerifyLayouts : windlass::plan::impl::VerifyLayoutsBase<VerifyLayouts> {
     if (auto name = parameter.getOfAttr()) {
       auto weight = symbols->lookup<train::ParameterOp>(name.getAttr());
       auto master = weight ? weight->getAttrOfType<LayoutAttr>(kMasterLayoutAttr) : LayoutAttr();
+      if (!master)
+        return parameter.emitOpError() << "is state of " << name << ", which has no master copy";
+      LayoutAttr wanted = getStateLayout(parameter, weight, master);
       for (StringRef attribute : {kLayoutAttr, kMasterLayoutAttr})
-        if (auto layout = parameter->getAttrOfType<LayoutAttr>(attribute);
-            !master || !haveSameParts(layout, master, mesh))
+        if (auto layout = parameter->getAttrOfType<LayoutAttr>(attribute); !haveSameParts(layout, wanted, mesh))
           return parameter.emitOpError() << "has layout " << layout
-                                         << ", but state has that of the master copy of its weight, " << master;
+                                         << ", but state of the type of its weight has that of the master copy, "
+                                         << "and other state is whole: " << wanted;
     }
     auto gradient = parameter->getAttrOfType<LayoutAttr>(kGradientLayoutAttr),
          master = parameter->getAttrOfType<LayoutAttr>(kMasterLayoutAttr);

@@ -17,6 +17,9 @@ llvm::ArrayRef<Optimizer> windlass::train::getOptimizers() {
                      lion[] = {H::learning_rate, H::one_minus_beta1, H::one_minus_beta2, H::weight_decay},
                      sgd[] = {H::learning_rate, H::momentum, H::weight_decay};
   static const Optimizer all[] = {{"adamw", AdamWOp::getOperationName(), moments, adam},
+                                  {"adafactor", /*step=*/"", /*states=*/{}, /*hyperparameters=*/{},
+                                   /*isCoupled=*/false, /*givesDirection=*/false, /*orthogonalizes=*/false,
+                                   /*factorsMoments=*/true},
                                   {"adam", AdamWOp::getOperationName(), moments, adam, /*isCoupled=*/true},
                                   {"lamb", LambOp::getOperationName(), moments, lamb, /*isCoupled=*/false,
                                    /*givesDirection=*/true},

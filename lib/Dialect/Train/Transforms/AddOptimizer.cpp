@@ -1,4 +1,5 @@
 // train-add-optimizer
+#include "AdafactorStep.h"
 #include "MuonStep.h"
 #include "NamePatterns.h"
 #include "windlass/Dialect/Train/IR/Optimizers.h"
@@ -32,24 +33,28 @@ public:
       matrices = findMuonMatrices(module);
     for (ParameterOp weight : weights)
       if (!weight.isRunningStatistic()) {
+        RankedTensorType type = weight.getTensorType();
         if (matrices.contains(weight))
-          states[weight].push_back(addState(weight, "momentum_buffer"));
+          states[weight].push_back(addState(weight, "momentum_buffer", type));
         else
           for (StringRef name : optimizer.states)
-            states[weight].push_back(addState(weight, name));
+            states[weight].push_back(addState(weight, name, type));
+        if (optimizer.factorsMoments)
+          for (const AdafactorMoment &moment : getAdafactorMoments(type))
+            states[weight].push_back(addState(weight, moment.name, moment.type));
         if (averages)
-          averageOf[weight] = addState(weight, kEmaState);
+          averageOf[weight] = addState(weight, kEmaState, type);
       }
     addFunction();
   }
 
 private:
-  ParameterOp addState(ParameterOp weight, StringRef name) {
+  ParameterOp addState(ParameterOp weight, StringRef name, RankedTensorType type) {
     builder.setInsertionPointAfter(lastParameter);
     auto source = SourceAttr::get(module.getContext(), SourceKind::none, "", 0, 0, Type());
     auto state =
         ParameterOp::create(builder, weight.getLoc(), (weight.getSymName() + "." + name).str(),
-                            (weight.getLogicalName() + "/" + name).str(), weight.getType(), Role::state, source,
+                            (weight.getLogicalName() + "/" + name).str(), type, Role::state, source,
                             /*trainable=*/false, /*decays=*/false, FlatSymbolRefAttr::get(weight.getSymNameAttr()),
                             /*reason=*/StringAttr(), /*compute_type=*/TypeAttr(), /*momentum=*/FloatAttr());
     lastParameter = state;
@@ -121,8 +126,9 @@ private:
       if (weight.isRunningStatistic())
         addAverage(weight, gradient);
       else
-        newWeights.emplace_back(weight, matrices.contains(weight) ? addMuonStep(weight, gradient, scale)
-                                                                  : addStep(weight, gradient, scale));
+        newWeights.emplace_back(weight, matrices.contains(weight)  ? addMuonStep(weight, gradient, scale)
+                                        : optimizer.factorsMoments ? addAdafactorStep(weight, gradient, scale)
+                                                                   : addStep(weight, gradient, scale));
     }
     // Behind all steps, which one command may make together.
     if (averages)
@@ -211,14 +217,51 @@ private:
     write(state, momentum.getNewBuffer());
     MuonStep step(builder, loc, "update/" + weight.getLogicalName().str());
     Value direction = step.orthogonalize(momentum.getDirection());
-    Value decay = getConstant(APFloat(0.0));
-    if (weight.getDecays()) {
-      Value finite = make<MulOp>(id("decay"), loc, rate, getHyperparameter(weight, Hyperparameter::weight_decay));
-      // Where gradients have overflowed, the direction is 0, and the weight must not shrink either.
-      decay = isFinite ? make<SelectOp>(id("finite_decay"), loc, scalarType, isFinite, finite, decay) : finite;
-    }
     Value adjusted = make<MulOp>(id("rate"), loc, rate, getConstant(APFloat(getMuonScale(weight.getTensorType()))));
-    value = make<DescendOp>(id("descend"), loc, value, direction, adjusted, decay);
+    value = make<DescendOp>(id("descend"), loc, value, direction, adjusted, getDecay(weight, rate));
+    write(weight, value);
+    return value;
+  }
+
+  /// Returns the share by which a weight shrinks before it descends.
+  Value getDecay(ParameterOp weight, Value rate) {
+    Value none = getConstant(APFloat(0.0));
+    if (!weight.getDecays())
+      return none;
+    auto id = [&](StringRef name) { return (weight.getLogicalName() + "/" + name).str(); };
+    Value decay =
+        make<MulOp>(id("decay"), weight.getLoc(), rate, getHyperparameter(weight, Hyperparameter::weight_decay));
+    // Where gradients have overflowed, the direction is 0, and the weight must not shrink either.
+    return isFinite ? make<SelectOp>(id("finite_decay"), weight.getLoc(), scalarType, isFinite, decay, none) : decay;
+  }
+
+  /// Returns the rate at which Adafactor's moments move.
+  Value getMomentRate() {
+    if (!momentRate) {
+      momentRate = getHyperparameter(Hyperparameter::second_moment_rate);
+      // Where gradients have overflowed, the moments stay.
+      if (isFinite)
+        momentRate = make<SelectOp>("finite_second_moment_rate", module.getLoc(), scalarType, isFinite, momentRate,
+                                    getConstant(APFloat(0.0)));
+    }
+    return momentRate;
+  }
+
+  /// Returns the new value of a weight that takes Adafactor's step.
+  Value addAdafactorStep(ParameterOp weight, Value gradient, Value scale) {
+    Value rate = getHyperparameter(weight, Hyperparameter::learning_rate), momentRate = getMomentRate();
+    Value value = read(weight);
+    SmallVector<Value, 2> moments;
+    for (ParameterOp state : states[weight])
+      moments.push_back(read(state));
+    AdafactorStep step(builder, weight.getLoc(), "update/" + weight.getLogicalName().str());
+    Value direction = step.getDirection(step.scaleGradient(gradient, scale, isFinite), moments, momentRate);
+    for (auto [state, moment] : llvm::zip(states[weight], moments))
+      write(state, moment);
+    Value descent = step.getRate(value, direction, rate, getHyperparameter(Hyperparameter::inverse_sqrt_step),
+                                 getHyperparameter(Hyperparameter::epsilon));
+    value = make<DescendOp>(weight.getLogicalName() + "/descend", weight.getLoc(), value, direction, descent,
+                            getDecay(weight, rate));
     write(weight, value);
     return value;
   }
@@ -271,6 +314,8 @@ private:
   llvm::DenseMap<Operation *, ParameterOp> averageOf;
   /// Whether the gradients of a scaled loss are finite; null where the loss is not scaled.
   Value isFinite;
+  /// The rate of Adafactor's moments; null before the first step is added.
+  Value momentRate;
   /// The weights that take Muon's step.
   llvm::DenseSet<Operation *> matrices;
   SmallVector<std::pair<ParameterOp, Value>> newWeights;

@@ -143,15 +143,35 @@ void markFollowers(Block &body) {
       markRuns(blocks, name.getValue());
 }
 
-/// Returns the operators of a step that is several operators, in their order; `first` is the first that is no read. All
-/// have ids that begin with that of the parameter, and the reads of the next parameter follow.
+/// Returns the parameter that an operator of a step takes first.
+ParameterOp getFirstParameter(Operation *op) {
+  auto read = op->getOperand(0).getDefiningOp<ReadOp>();
+  return read ? SymbolTable::lookupNearestSymbolFrom<ParameterOp>(op, read.getParameterAttr()) : ParameterOp();
+}
+
+/// Whether it is the first operator with state of a step that is several operators.
+bool beginsStep(Operation *op) {
+  if (isa<LambOp, MomentumOp>(op))
+    return true;
+  // Adafactor's moments are averages of squares.
+  ParameterOp state = isa<EmaOp>(op) ? getFirstParameter(op) : ParameterOp();
+  return state && !state.isMovingAverage();
+}
+
+/// Returns the operators of a step that is several operators, in their order; `first` is one of them. All have ids that
+/// begin with that of the weight; the reads come first, and those of the next weight follow.
 Operations collectStep(Operation *first) {
-  StringRef prefix = getId(first).getValue().drop_back(first->getName().stripDialect().size());
+  ParameterOp weight = getFirstParameter(first);
+  if (weight.getOf())
+    weight = SymbolTable::lookupNearestSymbolFrom<ParameterOp>(weight, weight.getOfAttr());
+  std::string prefix = ("update/" + weight.getLogicalName() + "/").str();
   auto isOfStep = [&](Operation *op) { return getId(op) && getId(op).getValue().starts_with(prefix); };
   Operations block;
   for (Operation *op = first->getPrevNode(); op && !isa<WriteOp>(op); op = op->getPrevNode())
-    if (isa<ReadOp>(op) && isOfStep(op))
+    if (isOfStep(op))
       block.insert(block.begin(), op);
+  // Before the first step are the parts of the norm.
+  block.erase(block.begin(), llvm::find_if(block, llvm::IsaPred<ReadOp>));
   for (Operation *op = first; op && !isa<ReadOp>(op); op = op->getNextNode())
     if (isOfStep(op))
       block.push_back(op);
@@ -163,14 +183,13 @@ Operations collectStep(Operation *first) {
 void markUpdate(Block &body) {
   llvm::MapVector<StringAttr, Blocks> classes;
   std::map<SmallVector<void *>, size_t> numbers;
-  auto add = [&](Operation *op, StringRef kind, Operations block) {
+  auto add = [&](Operation *op, StringRef kind, Type type, Operations block) {
     std::string name;
     llvm::raw_string_ostream out(name);
     out << "update." << kind << '.';
-    auto type = cast<RankedTensorType>(op->getOperand(0).getType());
-    for (int64_t size : type.getShape())
+    for (int64_t size : cast<RankedTensorType>(type).getShape())
       out << size << 'x';
-    out << type.getElementType() << (op->hasAttr("decays") ? ".decays" : "");
+    out << cast<RankedTensorType>(type).getElementType() << (op->hasAttr("decays") ? ".decays" : "");
     SmallVector<void *> scalars;
     for (Value operand : op->getOperands())
       if (cast<RankedTensorType>(operand.getType()).getRank() == 0)
@@ -186,13 +205,15 @@ void markUpdate(Block &body) {
     if (collected.contains(&op))
       continue;
     if (isa<SquareSumOp>(op))
-      add(&op, "square_sum", {&op});
+      add(&op, "square_sum", op.getOperand(0).getType(), {&op});
     if (!isOptimizerStep(&op))
       continue;
-    if (isa<LambOp, MomentumOp>(op)) {
+    if (beginsStep(&op)) {
       Operations block = collectStep(&op);
       collected.insert(block.begin(), block.end());
-      add(&op, op.getName().stripDialect(), std::move(block));
+      // The weight is read first.
+      Type type = block.front()->getResult(0).getType();
+      add(&op, isa<EmaOp>(op) ? "adafactor" : op.getName().stripDialect(), type, std::move(block));
       continue;
     }
     Operations block;
@@ -204,7 +225,7 @@ void markUpdate(Block &body) {
       if (isa<WriteOp>(user))
         block.push_back(user);
     llvm::sort(block, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
-    add(&op, op.getName().stripDialect(), block);
+    add(&op, op.getName().stripDialect(), op.getOperand(0).getType(), block);
   }
   for (auto &[name, blocks] : classes)
     markRuns(blocks, name.getValue());

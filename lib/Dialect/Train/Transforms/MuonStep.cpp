@@ -68,17 +68,6 @@ double windlass::train::getMuonScale(RankedTensorType matrix) {
   return 0.2 * std::sqrt(static_cast<double>(std::max(matrix.getDimSize(0), matrix.getDimSize(1))));
 }
 
-template <class Op, class... Args> Op MuonStep::make(const Twine &name, Args &&...args) {
-  Op op = Op::create(builder, loc, std::forward<Args>(args)...);
-  op->setAttr(kIdAttr, builder.getStringAttr(prefix + "/" + name));
-  return op;
-}
-
-Value MuonStep::makeConstant(RankedTensorType type, double value) {
-  return ConstantOp::create(
-      builder, loc, type, DenseElementsAttr::get(type, Attribute(builder.getFloatAttr(type.getElementType(), value))));
-}
-
 Value MuonStep::scale(const Twine &name, Value matrix, double factor) {
   return make<MulOp>(name, matrix, makeConstant(cast<RankedTensorType>(matrix.getType()), factor));
 }
@@ -94,8 +83,7 @@ Value MuonStep::orthogonalize(Value matrix) {
   Value norm = make<SqrtOp>("direction_norm", make<SquareSumOp>("direction_square_sum", scalar, matrix));
   Value inverse = make<DivOp>("inverse_norm", makeConstant(scalar, 1),
                               make<MaxOp>("least_norm", norm, makeConstant(scalar, kLeastNorm)));
-  Value x = make<MulOp>("normalized", matrix,
-                        make<BroadcastOp>("inverse_norms", type, inverse, builder.getDenseI64ArrayAttr({})));
+  Value x = make<MulOp>("normalized", matrix, broadcast("inverse_norms", inverse, type.getShape()));
   // The products with the smaller of the two dims take less work.
   bool isWide = type.getDimSize(0) <= type.getDimSize(1);
   int64_t inner = isWide ? 1 : 0;

@@ -2,7 +2,7 @@
 #ifndef WINDLASS_DIALECT_TRAIN_TRANSFORMS_MUONSTEP_H
 #define WINDLASS_DIALECT_TRAIN_TRANSFORMS_MUONSTEP_H
 
-#include "windlass/Dialect/Train/IR/TrainOps.h"
+#include "StepBuilder.h"
 
 #include "llvm/ADT/DenseSet.h"
 
@@ -17,26 +17,18 @@ llvm::DenseSet<mlir::Operation *> findMuonMatrices(mlir::ModuleOp module);
 double getMuonScale(mlir::RankedTensorType matrix);
 
 /// Adds the operators that make a matrix orthogonal.
-class MuonStep {
+class MuonStep : StepBuilder {
 public:
-  /// The ids of the operators begin with `prefix`.
-  MuonStep(mlir::OpBuilder &builder, mlir::Location loc, std::string prefix)
-      : builder(builder), loc(loc), prefix(std::move(prefix)) {}
+  using StepBuilder::StepBuilder;
 
   /// Returns about U V^T where the matrix is U S V^T, by five steps of a Newton-Schulz iteration.
   mlir::Value orthogonalize(mlir::Value matrix);
 
 private:
-  template <class Op, class... Args> Op make(const llvm::Twine &name, Args &&...args);
-  mlir::Value makeConstant(mlir::RankedTensorType type, double value);
   /// Returns `factor` times the matrix.
   mlir::Value scale(const llvm::Twine &name, mlir::Value matrix, double factor);
   /// Returns the product of two matrices over one dim of each.
   mlir::Value multiply(const llvm::Twine &name, mlir::Value lhs, mlir::Value rhs, int64_t lhsDim, int64_t rhsDim);
-
-  mlir::OpBuilder &builder;
-  mlir::Location loc;
-  std::string prefix;
 };
 
 } // namespace windlass::train

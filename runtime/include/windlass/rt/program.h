@@ -102,10 +102,12 @@ enum class scalar : std::int32_t {
   loss_scale, ///< a program with this scalar computes gradients of the loss times it
   inverse_loss_scale,
   inverse_label_count, ///< 1 over the labels of the step: see `counted_labels`
-  ema_rate             ///< a program with this scalar keeps a moving average of its weights
+  ema_rate,           ///< a program with this scalar keeps a moving average of its weights
+  inverse_sqrt_step,  ///< of the number of the update, from 1
+  second_moment_rate  ///< at which Adafactor's means of squares move
 };
 
-enum class optimizer : std::int32_t { adamw, adam, lamb, lion, muon, sgd };
+enum class optimizer : std::int32_t { adamw, adafactor, adam, lamb, lion, muon, sgd };
 
 // The tables of a position. Each of its ranks does the same with its own parts of tensors. `place`s are in the
 // program's arenas; the axis of a split or a communicator is one of the position's mesh.
@@ -129,12 +131,13 @@ struct parameter_placement {
   place master = no_place;
 };
 
-/// A tensor of optimizer state, f32, cut as the master of a parameter, stored as `<parameter>/<suffix>`; zero at the
-/// start.
+/// A tensor of optimizer state, f32, stored as `<parameter>/<suffix>`; zero at the start. One that has the shape of its
+/// parameter is cut as its master; another is whole on every rank.
 struct state_entry {
   std::int32_t parameter = 0;   ///< its number in the job; this position has it
-  const char *suffix = nullptr; ///< exp_avg, exp_avg_sq, momentum_buffer
+  const char *suffix = nullptr; ///< exp_avg, exp_avg_sq, momentum_buffer, row_var
   place at;
+  span<std::int64_t> sizes = {}; ///< empty: those of the parameter
 };
 
 /// The reduced gradient of a parameter, f32: that of the mean of the G losses, before clipping; valid between reduce

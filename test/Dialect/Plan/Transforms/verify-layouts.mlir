@@ -331,7 +331,7 @@ module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
 
 module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
   train.parameter weight @w "w" : tensor<4xf32> from #train.source<none> {plan.layout = #plan.layout<[<[<4>]>]>, plan.master_layout = #plan.layout<[<[<4, ["a"]>]>]>}
-  // expected-error @below {{has layout #plan.layout<[<[<4>]>]>, but state has that of the master copy of its weight, #plan.layout<[<[<4, ["a"]>]>]>}}
+  // expected-error @below {{has layout #plan.layout<[<[<4>]>]>, but state of the type of its weight has that of the master copy, and other state is whole: #plan.layout<[<[<4, ["a"]>]>]>}}
   train.parameter state @m "w/m" : tensor<4xf32> from #train.source<none> {of = @w, plan.layout = #plan.layout<[<[<4>]>]>, plan.master_layout = #plan.layout<[<[<4>]>]>}
 }
 

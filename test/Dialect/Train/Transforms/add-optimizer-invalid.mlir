@@ -6,7 +6,7 @@
 // RUN: not windlass-opt %s -train-freeze-parameters=patterns=* -train-add-optimizer 2>&1 | FileCheck %s --check-prefix=NOTHING
 // RUN: not windlass-opt %s -train-freeze-parameters=patterns=missing 2>&1 | FileCheck %s --check-prefix=FREEZE
 
-// KIND: error: there is no optimizer 'adagrad'; choose one of adamw, adam, lamb, lion, muon, sgd
+// KIND: error: there is no optimizer 'adagrad'; choose one of adamw, adafactor, adam, lamb, lion, muon, sgd
 // BATCHES: error: the gradients are of 2 micro-batches per step, but the optimizer is asked for 3; give both passes one number
 // PATTERN: error: no-decay pattern 'missing*' matches no parameter; 'windlass check -v' lists their names
 // GLOB: error: no-decay pattern '[a' is not a glob

@@ -1,5 +1,6 @@
 // RUN: windlass-opt %s -train-differentiate=micro-batches=2 -train-add-optimizer="optimizer=muon micro-batches=2" -train-mark-repeats | FileCheck %s
 // RUN: windlass-opt %s -train-differentiate=micro-batches=2 -train-add-optimizer="optimizer=lamb micro-batches=2" -train-mark-repeats | FileCheck %s --check-prefix=LAMB
+// RUN: windlass-opt %s -train-differentiate=micro-batches=2 -train-add-optimizer="optimizer=adafactor micro-batches=2" -train-mark-repeats | FileCheck %s --check-prefix=ADAFACTOR
 
 // A step that is several operators is one block, from the read of the weight to its write, and equal matrices have equal
 // blocks.
@@ -21,6 +22,15 @@
 // LAMB: train.write @a.exp_avg_sq, {{.*}}<"[[CLASS]]", 0>
 // LAMB: train.lamb {{.*}}<"[[CLASS]]", 1>
 // LAMB: train.write @b.exp_avg_sq, {{.*}}<"[[CLASS]]", 1>
+
+// The parts of the norm, which come before the first step, are none of it.
+// ADAFACTOR-LABEL: func.func @update
+// ADAFACTOR: train.square_sum {{.*}}<"update.square_sum.4x4xf32", 0>, train.id = "update/a/square_sum"
+// ADAFACTOR: train.read @a : tensor<4x4xf32> {plan.repeat = #plan.repeat<"[[CLASS:update.adafactor.4x4xf32[^"]*]]", 0>
+// ADAFACTOR: train.ema {{.*}}<"[[CLASS]]", 0>, train.id = "update/a/row_var/ema"
+// ADAFACTOR: train.write @a, {{.*}}<"[[CLASS]]", 0>
+// ADAFACTOR: train.read @b : tensor<4x4xf32> {plan.repeat = #plan.repeat<"[[CLASS]]", 1>
+// ADAFACTOR: train.descend {{.*}}<"[[CLASS]]", 1>
 train.parameter weight @a "a" : tensor<4x4xf32> from <packed> {trainable}
 train.parameter weight @b "b" : tensor<4x4xf32> from <packed> {trainable}
 func.func @loss(%x: tensor<3x4xf32> {train.input = "x"}) -> tensor<f32> {

@@ -29,6 +29,10 @@ llvm::SmallVector<mlir::StringAttr> getFlatAxes(LayoutAttr layout, MeshAttr mesh
 /// Returns the memory that holds the master copy and the optimizer's state of a weight.
 MemoryKind getStateMemory(train::ParameterOp weight);
 
+/// Returns the layout of optimizer state whose weight's master copy has the layout `master`: that layout where state
+/// and weight have one type; else the state is small, and whole on every rank.
+LayoutAttr getStateLayout(train::ParameterOp state, train::ParameterOp weight, LayoutAttr master);
+
 /// Returns the memory in which a weight's accumulated gradient is.
 MemoryKind getGradientMemory(train::ParameterOp weight);
 

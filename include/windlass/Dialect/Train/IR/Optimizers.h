@@ -21,7 +21,7 @@ namespace windlass::train {
 struct Optimizer {
   /// As flags, plans and programs name it.
   llvm::StringRef name;
-  /// The operator that computes its step.
+  /// The operator that computes its step; empty where the step is several operators.
   llvm::StringRef step;
   /// What the step keeps for each weight, in PyTorch's words where it has the optimizer.
   llvm::ArrayRef<llvm::StringRef> states;
@@ -33,6 +33,8 @@ struct Optimizer {
   bool givesDirection = false;
   /// Whether matrices take Muon's step instead, but for those whose rows stand for words.
   bool orthogonalizes = false;
+  /// Whether weights take Adafactor's step, whose state is that of `AdafactorStep`.
+  bool factorsMoments = false;
 };
 
 /// Returns all optimizers; the first is the default.

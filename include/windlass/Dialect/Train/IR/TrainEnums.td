@@ -36,7 +36,8 @@ def Train_Hyperparameter : Train_Enum<"Hyperparameter", "a scalar given to the p
   I32EnumAttrCase<"epsilon", 3>, I32EnumAttrCase<"weight_decay", 4>, I32EnumAttrCase<"momentum", 5>,
   I32EnumAttrCase<"clip_norm", 6>, I32EnumAttrCase<"bias_correction1", 7>, I32EnumAttrCase<"bias_correction2", 8>,
   I32EnumAttrCase<"loss_scale", 9>, I32EnumAttrCase<"inverse_loss_scale", 10>,
-  I32EnumAttrCase<"inverse_label_count", 11>, I32EnumAttrCase<"ema_rate", 12>]>;
+  I32EnumAttrCase<"inverse_label_count", 11>, I32EnumAttrCase<"ema_rate", 12>,
+  I32EnumAttrCase<"inverse_sqrt_step", 13>, I32EnumAttrCase<"second_moment_rate", 14>]>;
 def Train_HyperparameterAttr : EnumAttr<TrainDialect, Train_Hyperparameter, "hyperparameter">;
 
 def Train_SourceAttr : AttrDef<TrainDialect, "Source"> {

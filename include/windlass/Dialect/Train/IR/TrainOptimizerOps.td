@@ -113,12 +113,12 @@ def SgdOp : Train_InferredOp<"sgd"> {
 }
 
 def EmaOp : Train_InferredOp<"ema"> {
-  let summary = "an exponential moving average moved towards a weight: average + rate * (weight - average)";
+  let summary = "an exponential moving average moved towards a value: average + rate * (value - average)";
   let description = [{
     The rate is 1 less the share of the old average that is kept. In the first step it is 1, which makes the average the
-    weight itself, as PyTorch's AveragedModel begins.
+    value itself, as averages of weights begin in PyTorch's AveragedModel and those of squares in Adafactor.
   }];
-  let arguments = (ins Train_FloatTensor:$average, Train_FloatTensor:$weight, Train_FloatScalarTensor:$rate);
+  let arguments = (ins Train_FloatTensor:$average, Train_FloatTensor:$value, Train_FloatScalarTensor:$rate);
   let results = (outs Train_FloatTensor:$new_average);
   let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
   let hasVerifier = 1;

@@ -51,7 +51,7 @@ def AddOptimizerPass : Pass<"train-add-optimizer", "::mlir::ModuleOp"> {
     changes nothing.
   }];
   let options = [
-    Option<"optimizer", "optimizer", "std::string", "\"adamw\"", "adamw, adam, lamb, lion, muon or sgd">,
+    Option<"optimizer", "optimizer", "std::string", "\"adamw\"", "adamw, adafactor, adam, lamb, lion, muon or sgd">,
     Option<"microBatches", "micro-batches", "int64_t", "0", "G; must agree with train-differentiate (0: take its value)">,
     Option<"clip", "clip", "bool", "false", "clip gradients by their global norm">,
     Option<"ema", "ema", "bool", "false", "keep an exponential moving average of each weight">,
