@@ -178,13 +178,11 @@ void BoundPrices::addParameters(int32_t node, unsigned group) {
   add(StepWork::hostUpdate, &LeastParameterTimes::hostUpdate);
 }
 
-void BoundPrices::addReshards(int32_t from, int32_t to, const ReshardSite &site, LayoutPair layouts) {
-  auto getPicoseconds = [this, type = site.type, layouts](size_t i, size_t j) {
-    auto [found, wanted] = layouts(i, j);
-    return reshards.getCost(type, found, wanted);
+void BoundPrices::addReshards(int32_t from, int32_t to, const ReshardSite &site, const EdgeLayouts &layouts) {
+  auto isForbidden = [this, type = site.type](plan::LayoutAttr found, plan::LayoutAttr wanted) {
+    return reshards.getCost(type, found, wanted) >= search::kForbidden;
   };
-  auto getNanoseconds = [this, site, layouts](size_t i, size_t j) {
-    auto [found, wanted] = layouts(i, j);
+  auto getNanoseconds = [this, site](plan::LayoutAttr found, plan::LayoutAttr wanted) {
     return toWholeCost(site.count * builder.getSetting().accumulationSteps,
                        reshards.getLeastCost(site.type, found, wanted));
   };
@@ -194,18 +192,20 @@ void BoundPrices::addReshards(int32_t from, int32_t to, const ReshardSite &site,
       (site.kind == ReshardSite::Kind::made ||
        (site.kind == ReshardSite::Kind::used && least.readsFirst(site.result->first, site.result->second, site.use)));
   bool isSerial = isCounted && !overlaps;
-  builder.addEdge(from, to, site.type, [=](size_t i, size_t j) {
-    if (getPicoseconds(i, j) >= search::kForbidden)
+  builder.addEdge(from, to, site.type, layouts, [=](plan::LayoutAttr found, plan::LayoutAttr wanted) {
+    if (isForbidden(found, wanted))
       return search::kForbidden;
-    return isSerial ? getNanoseconds(i, j) : 0;
+    return isSerial ? getNanoseconds(found, wanted) : 0;
   });
   if (!isCounted || !overlaps)
     return;
   bool isAwaited = least.isReadNext(site.result->first, site.result->second, /*skipsWeightGradients=*/false);
   if (isAwaited || least.isReadNext(site.result->first, site.result->second, /*skipsWeightGradients=*/true))
-    builder.addEdgeLoad(
-        from, to, site.type, getStreams(isAwaited ? StepWork::awaitedReshard : StepWork::reshardBesideWeights),
-        [=](size_t i, size_t j) { return getPicoseconds(i, j) >= search::kForbidden ? 0 : getNanoseconds(i, j); });
+    builder.addEdgeLoad(from, to, site.type,
+                        getStreams(isAwaited ? StepWork::awaitedReshard : StepWork::reshardBesideWeights), layouts,
+                        [=](plan::LayoutAttr found, plan::LayoutAttr wanted) {
+                          return isForbidden(found, wanted) ? 0 : getNanoseconds(found, wanted);
+                        });
 }
 
 void BoundPrices::addArgument(const ReshardSite &site, plan::LayoutAttr layout) {
@@ -216,9 +216,10 @@ void BoundPrices::addArgument(const ReshardSite &site, plan::LayoutAttr layout) 
 
 void BoundPrices::addGradients(int32_t from, int32_t to, unsigned parameter, int64_t count,
                                const std::vector<plan::LayoutAttr> &found) {
-  builder.addEdge(
-      from, to, groups.getParameters()[parameter].getType(), [this, parameter, count, found](size_t i, size_t j) {
-        int64_t cost = parameterCosts[parameter].getGradientCost(count, found[i], labels.ofParameter(parameter)[j]);
-        return cost >= search::kForbidden ? cost : 0;
-      });
+  builder.addEdge(from, to, groups.getParameters()[parameter].getType(), found,
+                  [this, parameter, count, found](size_t i, size_t j) {
+                    int64_t cost =
+                        parameterCosts[parameter].getGradientCost(count, found[i], labels.ofParameter(parameter)[j]);
+                    return cost >= search::kForbidden ? cost : 0;
+                  });
 }

@@ -75,9 +75,8 @@ int64_t CostPrices::getReshardCost(const ReshardSite &site, plan::LayoutAttr fro
   return toCost(site.count * builder.getSetting().accumulationSteps, reshards.getCost(site.type, from, to));
 }
 
-void CostPrices::addReshards(int32_t from, int32_t to, const ReshardSite &site, LayoutPair layouts) {
-  builder.addEdge(from, to, site.type, [this, site, layouts = std::move(layouts)](size_t i, size_t j) {
-    auto [found, wanted] = layouts(i, j);
+void CostPrices::addReshards(int32_t from, int32_t to, const ReshardSite &site, const EdgeLayouts &layouts) {
+  builder.addEdge(from, to, site.type, layouts, [this, site](plan::LayoutAttr found, plan::LayoutAttr wanted) {
     return getReshardCost(site, found, wanted);
   });
 }
@@ -90,7 +89,7 @@ void CostPrices::addArgument(const ReshardSite &site, plan::LayoutAttr layout) {
 
 void CostPrices::addGradients(int32_t from, int32_t to, unsigned parameter, int64_t count,
                               const std::vector<plan::LayoutAttr> &found) {
-  builder.addEdge(from, to, groups.getParameters()[parameter].getType(),
+  builder.addEdge(from, to, groups.getParameters()[parameter].getType(), found,
                   [this, parameter, count, found](size_t i, size_t j) {
                     return parameterCosts[parameter].getGradientCost(count, found[i], labels.ofParameter(parameter)[j]);
                   });

@@ -22,7 +22,7 @@ public:
   void addRecompute(int32_t node, const std::vector<ProblemBuilder::Work> &works) override;
   void addParameters(int32_t node, unsigned group) override;
   int64_t getStashCost(int64_t count, mlir::RankedTensorType type, plan::LayoutAttr layout) override;
-  void addReshards(int32_t from, int32_t to, const ReshardSite &site, LayoutPair layouts) override;
+  void addReshards(int32_t from, int32_t to, const ReshardSite &site, const EdgeLayouts &layouts) override;
   void addArgument(const ReshardSite &site, plan::LayoutAttr layout) override;
   void addGradients(int32_t from, int32_t to, unsigned parameter, int64_t count,
                     const std::vector<plan::LayoutAttr> &found) override;

@@ -85,15 +85,52 @@ void ProblemBuilder::addHeldBytes(int32_t node, plan::MemoryKind memory, const s
   addBytes(node, memory, {{0, memoryRows, kRecomputeParts}}, bytes);
 }
 
-void ProblemBuilder::addEdge(int32_t from, int32_t to, RankedTensorType type, PairCost cost) {
+ProblemBuilder::Alike::Alike(size_t count, llvm::function_ref<bool(size_t, size_t)> areAlike) {
+  for (size_t i = 0; i < count; ++i) {
+    auto found = llvm::find_if(fronts, [&](size_t front) { return areAlike(front, i); });
+    numbers.push_back(found - fronts.begin());
+    if (found == fronts.end())
+      fronts.push_back(i);
+  }
+}
+
+ProblemBuilder::Alike ProblemBuilder::Alike::byLayout(const std::vector<plan::LayoutAttr> &layouts) {
+  return Alike(layouts.size(), [&](size_t a, size_t b) { return layouts[a] == layouts[b]; });
+}
+
+std::vector<int64_t> ProblemBuilder::WantedTable::getFronts() const {
+  std::vector<int64_t> costs;
+  for (size_t i : rows.fronts)
+    for (size_t j : columns.fronts)
+      costs.push_back(cost(i, j));
+  return costs;
+}
+
+ProblemBuilder::WantedTable ProblemBuilder::want(RankedTensorType type, const EdgeLayouts &layouts, ReshardCost cost) {
+  return {type, Alike::byLayout(layouts.found), Alike::byLayout(layouts.wanted),
+          [layouts, cost = std::move(cost)](size_t i, size_t j) { return cost(layouts.found[i], layouts.wanted[j]); }};
+}
+
+void ProblemBuilder::addEdge(int32_t from, int32_t to, RankedTensorType type, const EdgeLayouts &layouts,
+                             ReshardCost cost) {
+  addEdge(from, to, want(type, layouts, std::move(cost)));
+}
+
+void ProblemBuilder::addEdge(int32_t from, int32_t to, RankedTensorType type,
+                             const std::vector<plan::LayoutAttr> &found, PairCost cost) {
+  Alike columns(countLabels(to), [](size_t, size_t) { return false; });
+  addEdge(from, to, {type, Alike::byLayout(found), std::move(columns), std::move(cost)});
+}
+
+void ProblemBuilder::addEdge(int32_t from, int32_t to, WantedTable wanted) {
   if (from == to) {
     for (size_t label = 0; label < countLabels(from); ++label)
-      addCost(from, label, cost(label, label));
+      addCost(from, label, wanted.cost(label, label));
     return;
   }
-  reshards.prepare(type);
+  reshards.prepare(wanted.type);
   problem.edges.push_back({from, to, 0});
-  wantedTables.push_back({type, std::move(cost)});
+  wantedTables.push_back(std::move(wanted));
 }
 
 void ProblemBuilder::fillTables() {
@@ -104,11 +141,12 @@ void ProblemBuilder::fillTables() {
       byType[wanted.type].push_back(i);
     runTasks(setting.threads, static_cast<int>(byType.size()), [&](int t) {
       for (size_t edge : (byType.begin() + t)->second) {
-        size_t labels = countLabels(problem.edges[edge].from), others = countLabels(problem.edges[edge].to);
-        knownTables[edge].reserve(labels * others);
-        for (size_t i = 0; i < labels; ++i)
-          for (size_t j = 0; j < others; ++j)
-            knownTables[edge].push_back(wantedTables[edge].cost(i, j));
+        const auto &[type, rows, columns, cost] = wantedTables[edge];
+        std::vector<int64_t> fronts = wantedTables[edge].getFronts();
+        knownTables[edge].reserve(rows.numbers.size() * columns.numbers.size());
+        for (size_t row : rows.numbers)
+          for (size_t column : columns.numbers)
+            knownTables[edge].push_back(fronts[row * columns.fronts.size() + column]);
       }
     });
   }
@@ -125,70 +163,44 @@ void ProblemBuilder::fillTables() {
 }
 
 void ProblemBuilder::addEdgeLoad(int32_t from, int32_t to, RankedTensorType type, std::vector<int32_t> rows,
-                                 PairCost cost) {
+                                 const EdgeLayouts &layouts, ReshardCost cost) {
   reshards.prepare(type);
-  carriedEdges.push_back({{from, to, 0}, std::move(rows), {type, std::move(cost)}});
-}
-
-/// Numbers `count` things so that two have the same number where `areEqual` holds; returns the number of each and, in
-/// `fronts`, the first thing of each number.
-static std::vector<size_t> classify(size_t count, llvm::function_ref<bool(size_t, size_t)> areEqual,
-                                    std::vector<size_t> &fronts) {
-  std::vector<size_t> numbers;
-  for (size_t i = 0; i < count; ++i) {
-    auto found = llvm::find_if(fronts, [&](size_t front) { return areEqual(front, i); });
-    numbers.push_back(found - fronts.begin());
-    if (found == fronts.end())
-      fronts.push_back(i);
-  }
-  return numbers;
+  carriedEdges.push_back({{from, to, 0}, std::move(rows), want(type, layouts, std::move(cost))});
 }
 
 /// The node between has a label for each pair of labels that cost differently.
 void ProblemBuilder::addCarried(const CarriedEdge &carried) {
   int32_t from = carried.edge.from, to = carried.edge.to;
+  const WantedTable &wanted = carried.wanted;
   if (from == to) {
     std::vector<int64_t> load;
     for (size_t label = 0; label < countLabels(from); ++label)
-      load.push_back(carried.wanted.cost(label, label));
+      load.push_back(wanted.cost(label, label));
     for (int32_t row : carried.rows)
       addLoad(from, row, load);
     return;
   }
-  size_t labels = countLabels(from), others = countLabels(to);
-  std::vector<int64_t> table;
-  for (size_t i = 0; i < labels; ++i)
-    for (size_t j = 0; j < others; ++j)
-      table.push_back(carried.wanted.cost(i, j));
-  if (llvm::all_of(table, [](int64_t cost) { return cost == 0; }))
+  std::vector<int64_t> fronts = wanted.getFronts();
+  if (llvm::all_of(fronts, [](int64_t cost) { return cost == 0; }))
     return;
-  std::vector<size_t> rowFronts, columnFronts;
-  auto at = [&](size_t i, size_t j) { return table[i * others + j]; };
-  std::vector<size_t> rowOf = classify(
-      labels,
-      [&](size_t a, size_t b) {
-        return std::equal(table.begin() + a * others, table.begin() + (a + 1) * others, table.begin() + b * others);
-      },
-      rowFronts);
-  std::vector<size_t> columnOf = classify(
-      others,
-      [&](size_t a, size_t b) {
-        for (size_t i : rowFronts)
-          if (at(i, a) != at(i, b))
-            return false;
-        return true;
-      },
-      columnFronts);
+  size_t height = wanted.rows.fronts.size(), width = wanted.columns.fronts.size();
+  auto at = [&](size_t i, size_t j) { return fronts[i * width + j]; };
+  Alike rows(height, [&](size_t a, size_t b) {
+    return llvm::all_of(llvm::seq(width), [&](size_t j) { return at(a, j) == at(b, j); });
+  });
+  Alike columns(width, [&](size_t a, size_t b) {
+    return llvm::all_of(rows.fronts, [&](size_t i) { return at(i, a) == at(i, b); });
+  });
   std::vector<int64_t> load;
-  for (size_t i : rowFronts)
-    for (size_t j : columnFronts)
+  for (size_t i : rows.fronts)
+    for (size_t j : columns.fronts)
       load.push_back(at(i, j));
   int32_t node = addNode(std::vector<int64_t>(load.size(), 0));
   for (int32_t row : carried.rows)
     addLoad(node, row, load);
-  size_t columns = columnFronts.size();
-  addLink(from, node, [&](size_t i, size_t k) { return rowOf[i] == k / columns; });
-  addLink(node, to, [&](size_t k, size_t j) { return columnOf[j] == k % columns; });
+  size_t count = columns.fronts.size();
+  addLink(from, node, [&](size_t i, size_t k) { return rows.numbers[wanted.rows.numbers[i]] == k / count; });
+  addLink(node, to, [&](size_t k, size_t j) { return columns.numbers[wanted.columns.numbers[j]] == k % count; });
 }
 
 void ProblemBuilder::addLink(int32_t from, int32_t to, llvm::function_ref<bool(size_t, size_t)> belong) {

@@ -38,10 +38,17 @@ struct RangeSetting {
   int threads = 1;
 };
 
+/// The layouts at both ends of an edge, by label: that in which a value is found, and that in which it is wanted.
+struct EdgeLayouts {
+  std::vector<plan::LayoutAttr> found, wanted;
+};
+
 /// Builds one problem after another. Its rows are those of the setting's memories, one memory behind the other, then
 /// the streams of its windows. Costs are nanoseconds of a step, bytes those of a rank.
 class ProblemBuilder {
 public:
+  /// Returns the cost of finding a value in one layout and wanting it in another.
+  using ReshardCost = std::function<int64_t(plan::LayoutAttr, plan::LayoutAttr)>;
   /// Returns the cost of a label of one node with a label of another.
   using PairCost = std::function<int64_t(size_t, size_t)>;
   /// Work that the backward pass of each micro-batch does `count` times.
@@ -80,9 +87,13 @@ public:
 
   /// Adds an edge whose costs are those of reshards of one type; an edge from a node to itself adds to the node's
   /// costs. `fillTables` calls `cost`, so everything that it refers to must live until then.
-  void addEdge(int32_t from, int32_t to, mlir::RankedTensorType type, PairCost cost);
+  void addEdge(int32_t from, int32_t to, mlir::RankedTensorType type, const EdgeLayouts &layouts, ReshardCost cost);
+  /// Adds an edge whose costs depend on the layout in which a value of the type is found, and on the other label.
+  void addEdge(int32_t from, int32_t to, mlir::RankedTensorType type, const std::vector<plan::LayoutAttr> &found,
+               PairCost cost);
   /// Adds an edge whose cost the streams `rows` carry (`StepWindows::find`), as a node between the two.
-  void addEdgeLoad(int32_t from, int32_t to, mlir::RankedTensorType type, std::vector<int32_t> rows, PairCost cost);
+  void addEdgeLoad(int32_t from, int32_t to, mlir::RankedTensorType type, std::vector<int32_t> rows,
+                   const EdgeLayouts &layouts, ReshardCost cost);
   /// Fills the tables of the edges, those of different types on threads side by side, and drops edges that cost
   /// nothing. Tables do not depend on what is recomputed: later problems take those of the first, which are most of the
   /// work of building. All problems therefore add the same edges in the same order before.
@@ -99,11 +110,22 @@ private:
   search::Problem problem;
   int32_t memoryRows = 0;
   int64_t mostLoad = 0;
+  /// Labels of one end of an edge that cost the same: the number of each, and the first label of each number.
+  struct Alike {
+    std::vector<size_t> numbers, fronts;
+    Alike(size_t count, llvm::function_ref<bool(size_t, size_t)> areAlike);
+    static Alike byLayout(const std::vector<plan::LayoutAttr> &layouts);
+  };
   /// The table that an edge wants, kept until `fillTables`.
   struct WantedTable {
     mlir::RankedTensorType type;
+    Alike rows, columns;
     PairCost cost;
+    /// Returns the costs [front of a row][front of a column].
+    std::vector<int64_t> getFronts() const;
   };
+  void addEdge(int32_t from, int32_t to, WantedTable wanted);
+  static WantedTable want(mlir::RankedTensorType type, const EdgeLayouts &layouts, ReshardCost cost);
   std::vector<WantedTable> wantedTables;
   /// The edges whose costs streams carry.
   struct CarriedEdge {

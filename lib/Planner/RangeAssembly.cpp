@@ -93,14 +93,22 @@ void RangeAssembly::addBorder(const Lifetimes &lifetimes, bool choosesRecompute)
 }
 
 void RangeAssembly::addReads() {
-  for (auto [group, its] : llvm::enumerate(groups.getParameters()))
+  for (auto [group, its] : llvm::enumerate(groups.getParameters())) {
+    std::vector<plan::LayoutAttr> found;
+    for (const ParameterLabel &label : labels.ofParameter(group))
+      found.push_back(label.read);
     for (auto &[use, count] : groups.getParameterUses(group))
       prices.addReshards(nodes.ofParameter(group), ProblemNodes::ofOperator(use.group),
                          {ReshardSite::Kind::read, std::nullopt, use, count, its.getComputeType()},
-                         [this, use = use, group = group](size_t i, size_t j) {
-                           return std::pair(labels.ofParameter(group)[i].read,
-                                            labels.ofOperator(use.group)[j].operands[use.operand]);
-                         });
+                         {found, getWanted(use)});
+  }
+}
+
+std::vector<plan::LayoutAttr> RangeAssembly::getWanted(const Use &use) const {
+  std::vector<plan::LayoutAttr> wanted;
+  for (const OperatorLabel &label : labels.ofOperator(use.group))
+    wanted.push_back(label.operands[use.operand]);
+  return wanted;
 }
 
 plan::LayoutAttr RangeAssembly::getPinnedLayout(unsigned group, unsigned result) const {
@@ -134,12 +142,11 @@ int32_t RangeAssembly::addValueNode(RankedTensorType type, ProblemNodes::ValueNo
 
 void RangeAssembly::addUses(int32_t source, std::optional<std::pair<unsigned, unsigned>> result, RankedTensorType type,
                             const std::vector<plan::LayoutAttr> &found, const Uses &uses) {
+  std::vector<plan::LayoutAttr> stashed = found;
+  llvm::transform(found, stashed.begin(), plan::dropUnreduced);
   for (auto &[use, count] : uses)
     prices.addReshards(source, ProblemNodes::ofOperator(use.group), {ReshardSite::Kind::used, result, use, count, type},
-                       [this, found, use = use](size_t i, size_t j) {
-                         return std::pair(use.isStashed ? plan::dropUnreduced(found[i]) : found[i],
-                                          labels.ofOperator(use.group)[j].operands[use.operand]);
-                       });
+                       {use.isStashed ? stashed : found, getWanted(use)});
 }
 
 int32_t RangeAssembly::addResult(unsigned group, unsigned result, std::vector<int64_t> &bytes) {
@@ -147,11 +154,11 @@ int32_t RangeAssembly::addResult(unsigned group, unsigned result, std::vector<in
   std::map<unsigned, int64_t> gradients = groups.getGradients(group, result);
   const OperatorGroup &its = groups.getOperators()[group];
   RankedTensorType type = typeOf(its.front()->getResult(result));
-  const std::vector<OperatorLabel> &makers = labels.ofOperator(group);
   int32_t source = ProblemNodes::ofOperator(group);
-  std::vector<plan::LayoutAttr> found;
-  for (const OperatorLabel &label : makers)
-    found.push_back(label.results[result]);
+  std::vector<plan::LayoutAttr> made;
+  for (const OperatorLabel &label : labels.ofOperator(group))
+    made.push_back(label.results[result]);
+  std::vector<plan::LayoutAttr> found = made;
   plan::LayoutAttr pinned = getPinnedLayout(group, result);
   if (pinned || uses.size() + gradients.size() > 1) {
     found = pinned ? std::vector{pinned} : listLayouts(std::move(found), uses);
@@ -162,7 +169,7 @@ int32_t RangeAssembly::addResult(unsigned group, unsigned result, std::vector<in
     prices.addReshards(
         ProblemNodes::ofOperator(group), source,
         {ReshardSite::Kind::made, std::pair(group, result), {}, static_cast<int64_t>(its.ops.size()), type},
-        [result, found, &makers](size_t i, size_t j) { return std::pair(makers[i].results[result], found[j]); });
+        {made, found});
   }
   bytes = getLocalBytes(type, found);
   addUses(source, std::pair(group, result), type, found, uses);

@@ -47,6 +47,8 @@ private:
   void addUses(int32_t source, std::optional<std::pair<unsigned, unsigned>> result, mlir::RankedTensorType type,
                const std::vector<plan::LayoutAttr> &found, const Uses &uses);
   /// Returns the bytes of a rank's part of a value by layout.
+  /// Returns the layouts in which the labels of a reader take its operand.
+  std::vector<plan::LayoutAttr> getWanted(const Use &use) const;
   std::vector<int64_t> getLocalBytes(mlir::RankedTensorType type, const std::vector<plan::LayoutAttr> &layouts) const;
 
   const Groups &groups;

@@ -5,8 +5,6 @@
 #include "Labels.h"
 #include "ProblemBuilder.h"
 
-#include <functional>
-
 namespace windlass::planner {
 
 /// A place of a range where a value may have to be resharded.
@@ -31,9 +29,6 @@ struct ReshardSite {
 /// building; memory and the layouts that values may have are the business of `RangeProblem`.
 class RangePrices {
 public:
-  /// Returns the layouts between which two labels reshard.
-  using LayoutPair = std::function<std::pair<plan::LayoutAttr, plan::LayoutAttr>(size_t, size_t)>;
-
   virtual ~RangePrices() = default;
 
   /// Adds the time of a group's operators to their node; `recomputed` of them are recomputed.
@@ -48,7 +43,7 @@ public:
   /// backward pass.
   virtual int64_t getStashCost(int64_t count, mlir::RankedTensorType type, plan::LayoutAttr layout) = 0;
   /// Adds the reshards of a site between two nodes; forbids labels between whose layouts none leads.
-  virtual void addReshards(int32_t from, int32_t to, const ReshardSite &site, LayoutPair layouts) = 0;
+  virtual void addReshards(int32_t from, int32_t to, const ReshardSite &site, const EdgeLayouts &layouts) = 0;
   /// Adds the reshards of an argument that has `layout` to its reader's node.
   virtual void addArgument(const ReshardSite &site, plan::LayoutAttr layout) = 0;
   /// Adds the cost of bringing `count` gradients of a parameter group from the layouts `found` to the copy in which the

@@ -126,7 +126,7 @@ private:
   void keepMessages(const Model &m, const Dual &dual) {
     Doubles messages = dual.messages;
     std::vector<std::array<std::vector<int64_t>, 2>> given(problem.edges.size());
-    Doubles row(padded(m.mostLabels)), scaled(row.size());
+    Doubles row(padded(m.mostLabels)), scaled(row.size()), room(m.messageRoom());
     auto give = [&](const Arc &arc, int32_t i, const double *values) {
       std::vector<int64_t> &to = given[arc.edge][problem.edges[arc.edge].from == i ? 0 : 1];
       to.resize(m.labels[i]);
@@ -144,7 +144,7 @@ private:
       for (const Arc *arc = middle; arc != end; ++arc) {
         scaleAndSubtract(scaled.data(), row.data(), weight, messages.data() + arc->in, stride);
         double *out = messages.data() + arc->out;
-        minPlus(out, scaled.data(), arc->table, m.labels[i], m.stride[arc->other]);
+        m.send(out, scaled.data(), *arc, i, room.data());
         subtractLeast(out, m.stride[arc->other]);
         for (int32_t x = 0; x < stride; ++x)
           scaled[x] = -scaled[x];

@@ -5,16 +5,40 @@
 
 using namespace windlass::search;
 
+/// How much less a stream weighs at first that is less busy: by exp(-kFirstFactor) where it may be idle, but at least
+/// kFirstWeight.
+static constexpr double kFirstFactor = 30, kFirstWeight = 1e-3;
+
+/// Returns for each row of a stream its load where every node has the label that loads it least.
+static std::vector<double> getLeastLoads(const Model &m) {
+  std::vector<double> loads(m.problem.load.begin(), m.problem.load.end());
+  Doubles own(padded(m.mostLabels));
+  for (int32_t i = 0; i < m.nodes(); ++i)
+    for (int32_t r = m.memoryRows; r < m.rows; ++r) {
+      std::copy_n(m.cost.data() + m.offset[i], m.stride[i], own.data());
+      for (int32_t x = 0; x < m.labels[i]; ++x)
+        own[x] = own[x] < kForbidden ? 0 : kForbidden;
+      for (int32_t p = m.pieceBegin[i]; p < m.pieceBegin[i + 1]; ++p)
+        if (const Model::ModelPiece &piece = m.pieces[p]; piece.begin <= r && r < piece.end)
+          addRow(own.data(), m.usage.data() + piece.usage, m.stride[i]);
+      loads[r - m.memoryRows] += *std::min_element(own.data(), own.data() + m.labels[i]);
+    }
+  return loads;
+}
+
 Dual::Dual(const Model &model)
     : marginals(model.totalLabels), messages(model.totalMessages), m(&model), unary(model.cost), priced(model.cost),
-      row(padded(model.mostLabels)), scaled(row.size()), score(row.size()), weights(row.size()), price(model.rows),
-      prefix(model.rows + 1) {
-  // The streams of a window are equally busy until more is known.
+      row(padded(model.mostLabels)), scaled(row.size()), score(row.size()), weights(row.size()),
+      room(model.messageRoom()), price(model.rows), prefix(model.rows + 1) {
+  // A window lasts as long as its busiest stream, which is likely to be the one that labels can do least about.
+  std::vector<double> loads = getLeastLoads(model);
   int32_t stream = 0;
   for (int32_t end : model.problem.windowEnd) {
-    double share = 1.0 / (end - stream);
+    double busiest = std::max(1.0, *std::max_element(loads.begin() + stream, loads.begin() + end)), sum = 0;
+    for (int32_t s = stream; s < end; ++s)
+      sum += loads[s] = std::max(std::exp(kFirstFactor * (loads[s] / busiest - 1)), kFirstWeight);
     for (; stream < end; ++stream)
-      price[model.memoryRows + stream] = share;
+      price[model.memoryRows + stream] = loads[stream] / sum;
   }
   updatePrices();
 }
@@ -55,7 +79,7 @@ double Dual::outgoing(const Arc *begin, const Arc *end, double weight, int32_t i
     int32_t width = m->stride[arc->other];
     double *out = messages.data() + arc->out;
     scaleAndSubtract(scaled.data(), row.data(), weight, messages.data() + arc->in, m->stride[i]);
-    minPlus(out, scaled.data(), arc->table, m->labels[i], width);
+    m->send(out, scaled.data(), *arc, i, room.data());
     bound += subtractLeast(out, width);
   }
   return bound;

@@ -54,7 +54,7 @@ private:
   double outgoing(const Arc *begin, const Arc *end, double weight, int32_t i);
 
   const Model *m;
-  Doubles unary, priced, row, scaled, score, weights;
+  Doubles unary, priced, row, scaled, score, weights, room;
   std::vector<double> price, prefix;
   double constant = 0;
 };

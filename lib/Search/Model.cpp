@@ -43,7 +43,7 @@ Model::Model(const Problem &problem) : problem(problem) {
   // A table has two orientations for each shape in which edges use it.
   std::map<std::pair<int32_t, int32_t>, size_t> oriented;
   for (const Edge &edge : problem.edges) {
-    auto [found, isNew] = oriented.insert({{edge.table, labels[edge.from]}, tables.size()});
+    auto [place, isNew] = oriented.insert({{edge.table, labels[edge.from]}, tables.size()});
     if (!isNew)
       continue;
     const std::vector<int64_t> &table = problem.tables[edge.table];
@@ -60,10 +60,14 @@ Model::Model(const Problem &problem) : problem(problem) {
                 backward[static_cast<size_t>(y) * stride[edge.from] + x] =
                     static_cast<double>(table[static_cast<size_t>(x) * width + y]);
     totalTables += forward.size() + backward.size();
+    std::optional<Classes> found = findClasses(table, height, width, kNot);
+    classes.push_back(found);
+    classes.push_back(found ? std::optional(found->transpose(width, kNot)) : std::nullopt);
     tables.push_back(std::move(forward));
     tables.push_back(std::move(backward));
   }
 
+  auto getClasses = [&](size_t table) { return classes[table] ? &*classes[table] : nullptr; };
   std::vector<std::vector<Arc>> earlier(count), later(count);
   for (size_t e = 0; e < problem.edges.size(); ++e) {
     const Edge &edge = problem.edges[e];
@@ -72,9 +76,11 @@ Model::Model(const Problem &problem) : problem(problem) {
     size_t toFrom = totalMessages, toTo = totalMessages + stride[edge.from];
     totalMessages += stride[edge.from] + stride[edge.to];
     int32_t id = static_cast<int32_t>(e);
-    (edge.to < edge.from ? earlier : later)[edge.from].push_back({edge.to, id, table, transposed, toFrom, toTo});
-    (edge.from < edge.to ? earlier : later)[edge.to].push_back({edge.from, id, transposed, table, toTo, toFrom});
-    passWork += labels[edge.from] * (stride[edge.to] / kLanes) + 4;
+    (edge.to < edge.from ? earlier : later)[edge.from].push_back(
+        {edge.to, id, table, transposed, getClasses(at), toFrom, toTo});
+    (edge.from < edge.to ? earlier : later)[edge.to].push_back(
+        {edge.from, id, transposed, table, getClasses(at + 1), toTo, toFrom});
+    passWork += 4 + (classes[at] ? classes[at]->work() : labels[edge.from] * (stride[edge.to] / kLanes));
   }
   for (size_t i = 0; i < count; ++i) {
     arcBegin.push_back(static_cast<int32_t>(arcs.size()));

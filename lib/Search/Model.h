@@ -2,7 +2,7 @@
 #ifndef WINDLASS_LIB_SEARCH_MODEL_H
 #define WINDLASS_LIB_SEARCH_MODEL_H
 
-#include "Kernels.h"
+#include "Classes.h"
 #include "windlass/Search/Problem.h"
 
 namespace windlass::search {
@@ -15,6 +15,8 @@ struct Arc {
   const double *table;
   /// The table [label of the other][own label].
   const double *transposed;
+  /// The classes of `table`; null where it hardly repeats rows and columns.
+  const Classes *classes;
   /// The places of the message from the other node (over own labels) and of the message to it (over its labels).
   size_t in, out;
 };
@@ -29,6 +31,14 @@ struct Model {
   const Arc *arcsBegin(int32_t i) const { return arcs.data() + arcBegin[i]; }
   const Arc *arcsMiddle(int32_t i) const { return arcs.data() + arcMiddle[i]; }
   const Arc *arcsEnd(int32_t i) const { return arcs.data() + arcBegin[i + 1]; }
+  /// Sets out[y] = min over x of a[x] + arc.table[x][y], for an arc of node i. `room` has place for `messageRoom()`.
+  void send(double *out, const double *a, const Arc &arc, int32_t i, double *room) const {
+    if (arc.classes)
+      minPlus(out, a, *arc.classes, room);
+    else
+      minPlus(out, a, arc.table, labels[i], stride[arc.other]);
+  }
+  size_t messageRoom() const { return 2 * static_cast<size_t>(padded(mostLabels + 1)); }
 
   const Problem &problem;
   std::vector<int32_t> labels, stride;
@@ -57,6 +67,7 @@ private:
   std::vector<Arc> arcs;
   std::vector<int32_t> arcBegin, arcMiddle;
   std::vector<Doubles> tables;
+  std::vector<std::optional<Classes>> classes; // of each of `tables`
 };
 
 } // namespace windlass::search

@@ -13,7 +13,8 @@ constexpr size_t kNoises = 1 << 14;
 
 TreeSearch::TreeSearch(const Model &model, const std::vector<double> &prices, const TreeSearchOptions &options)
     : m(model), options(options), random(options.seed), price(prices), firstPrice(prices), unary(model.cost),
-      position(model.nodes(), -1), touches(model.nodes()), scratch(padded(model.mostLabels)) {
+      position(model.nodes(), -1), touches(model.nodes()), scratch(padded(model.mostLabels)),
+      room(model.messageRoom()) {
   h.resize(static_cast<size_t>(options.treeNodes) * padded(m.mostLabels));
   noise.reserve(kNoises);
   for (size_t k = 0; k < kNoises; ++k)
@@ -191,9 +192,9 @@ void TreeSearch::fillUnary(int32_t k) {
 void TreeSearch::sendUp(int32_t k) {
   const Arc *arc = up[k];
   int32_t width = m.stride[arc->other];
-  minPlus(scratch.data(), h.data() + treeOffset[k], arc->table, m.labels[tree[k]], width);
+  m.send(scratch.data(), h.data() + treeOffset[k], *arc, tree[k], room.data());
   addRow(h.data() + treeOffset[parent[k]], scratch.data(), width);
-  work += m.labels[tree[k]] * width / kLanes + 4;
+  work += (arc->classes ? arc->classes->work() : m.labels[tree[k]] * width / kLanes) + 4;
 }
 
 /// Chooses, from the root down, the best label that fits given the parent's. Returns false when some node has none.

@@ -71,7 +71,7 @@ private:
   std::vector<const Arc *> up; // arc from a node to its parent
   std::vector<size_t> treeOffset;
   std::vector<int32_t> oldLabel, newLabel;
-  Doubles h, scratch;
+  Doubles h, scratch, room;
   int64_t work = 0;
 };
 
