@@ -176,8 +176,8 @@ Expr<rt::span<rt::state_entry>> PositionTables::stateTable() {
     WINDLASS_SET(row, suffix, literal(state.getLogicalName().value_or("").rsplit('/').second));
     WINDLASS_SET(row, at, placeOf(state));
     ArrayRef<int64_t> shape = state.getGlobalTensorType().getShape();
-    if (shape != entries.parameters.lookup(weightOf(state)).resource.getGlobalTensorType().getShape())
-      WINDLASS_SET(row, sizes, makeNumbers(arrays, "sizes", shape));
+    bool isLikeWeight = shape == entries.parameters.lookup(weightOf(state)).resource.getGlobalTensorType().getShape();
+    WINDLASS_SET(row, sizes, makeNumbers(arrays, "sizes", isLikeWeight ? ArrayRef<int64_t>() : shape));
     rows.push_back(row.build());
   }
   return arrays.table<rt::state_entry>(nameOf("states"), rows);

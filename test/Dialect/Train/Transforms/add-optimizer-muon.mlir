@@ -22,8 +22,8 @@
 // CHECK: %[[GRAM:.*]] = train.matmul %[[X]], %[[X]] batch [] x [] contract [1] x [1] : tensor<4x6xf32>, tensor<4x6xf32> -> tensor<4x4xf32> {train.id = "update/w/iteration_0/gram"}
 // CHECK: train.matmul %[[GRAM]], %[[GRAM]] batch [] x [] contract [1] x [0]
 // CHECK: %[[LAST:.*]] = train.add {{.*}} {train.id = "update/w/iteration_4/sum"}
-// CHECK: %[[DECAY:.*]] = train.mul {{.*}} {train.id = "update/w/decay"}
 // CHECK: train.constant dense<0.489897{{.*}}> : tensor<f32>
+// CHECK: %[[DECAY:.*]] = train.mul {{.*}} {train.id = "update/w/decay"}
 // CHECK: %[[NEW:.*]] = train.descend %[[OLD]], %[[LAST]], %{{.*}}, %[[DECAY]] {train.id = "update/w/descend"}
 // CHECK: train.write @w, %[[NEW]]
 // CHECK: train.adamw {{.*}} {train.id = "update/b/adamw"}
