@@ -54,8 +54,7 @@ def adafactor(w, g, state, t, lr, decay, eps=1e-3, least=2.0 ** -23):
         estimate = moved['variance']
     direction = g / numpy.sqrt(numpy.maximum(estimate, least * least))
     scale = max(eps, root_mean_square(w)) * min(lr, t ** -0.5) / max(1, root_mean_square(direction))
-    # Where a gradient is rounding only, so is the direction.
-    return w * (1 - lr * decay) - scale * direction, moved, estimate > 1e-12
+    return w * (1 - lr * decay) - scale * direction, moved, numpy.full(w.shape, True)
 
 
 def muon(w, g, state, t, lr, decay, momentum):
