@@ -283,12 +283,28 @@ struct ApplyRandomPlan : windlass::plan::impl::ApplyRandomPlanBase<ApplyRandomPl
     return success();
   }
 
+  /// Returns the layouts in which an operator finds its operands: gradients in that of the master copy, to which they
+  /// are brought before anything else uses them.
+  static SmallVector<LayoutAttr> getAvailable(Operation &op) {
+    SmallVector<LayoutAttr> available(getOperandLayouts(&op));
+    for (auto [operand, layout] : llvm::zip_equal(op.getOperands(), available)) {
+      auto argument = llvm::dyn_cast<BlockArgument>(operand);
+      if (!argument)
+        continue;
+      auto function = llvm::cast<func::FuncOp>(op.getParentOp());
+      if (auto name = function.getArgAttrOfType<FlatSymbolRefAttr>(argument.getArgNumber(), train::kGradientAttr))
+        layout = SymbolTable::lookupNearestSymbolFrom<train::ParameterOp>(function, name)
+                     ->getAttrOfType<LayoutAttr>(kMasterLayoutAttr);
+    }
+    return available;
+  }
+
   LogicalResult planOp(Operation &op, const Axes &axes) {
     StrategyAttr strategy = getWholeStrategy(&getContext());
     if (auto compute = llvm::dyn_cast<train::TrainOpInterface>(op))
       strategy = makeStrategy(compute.getFactors(), axes);
     op.setAttr(kStrategyAttr, strategy);
-    FailureOr<OpLayouts> layouts = inferLayouts(&op, getOperandLayouts(&op), mesh);
+    FailureOr<OpLayouts> layouts = inferLayouts(&op, getAvailable(op), mesh);
     if (failed(layouts))
       return failure();
     // Consumers find a value in the layout in which it is made, or in any other one.
