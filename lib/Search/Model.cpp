@@ -6,8 +6,31 @@
 
 using namespace windlass::search;
 
+static constexpr double kNot = static_cast<double>(kForbidden);
+
+void Model::addTable(const Edge &edge) {
+  const std::vector<int64_t> &table = problem.tables[edge.table];
+  int32_t height = labels[edge.from], width = labels[edge.to];
+  Doubles forward(static_cast<size_t>(height) * stride[edge.to], kNot);
+  Doubles backward(static_cast<size_t>(width) * stride[edge.from], kNot);
+  // In blocks, whose rows and columns are both in the cache.
+  constexpr int32_t kBlock = 16;
+  for (int32_t top = 0; top < height; top += kBlock)
+    for (int32_t left = 0; left < width; left += kBlock)
+      for (int32_t x = top; x < std::min(top + kBlock, height); ++x)
+        for (int32_t y = left; y < std::min(left + kBlock, width); ++y)
+          forward[static_cast<size_t>(x) * stride[edge.to] + y] =
+              backward[static_cast<size_t>(y) * stride[edge.from] + x] =
+                  static_cast<double>(table[static_cast<size_t>(x) * width + y]);
+  totalTables += forward.size() + backward.size();
+  std::optional<Classes> found = findClasses(table, height, width, kNot);
+  classes.push_back(found);
+  classes.push_back(found ? std::optional(found->transpose(width, kNot)) : std::nullopt);
+  tables.push_back(std::move(forward));
+  tables.push_back(std::move(backward));
+}
+
 Model::Model(const Problem &problem) : problem(problem) {
-  constexpr double kNot = static_cast<double>(kForbidden);
   size_t count = problem.nodes.size();
   memoryRows = static_cast<int32_t>(problem.capacity.size());
   rows = problem.rowCount();
@@ -40,32 +63,10 @@ Model::Model(const Problem &problem) : problem(problem) {
     scale.push_back(row < memoryRows ? std::max({static_cast<double>(problem.capacity[row]), 1e-3 * most[row], 1.0})
                                      : std::max(static_cast<double>(problem.load[row - memoryRows]) + most[row], 1.0));
 
-  // A table has two orientations for each shape in which edges use it.
   std::map<std::pair<int32_t, int32_t>, size_t> oriented;
-  for (const Edge &edge : problem.edges) {
-    auto [place, isNew] = oriented.insert({{edge.table, labels[edge.from]}, tables.size()});
-    if (!isNew)
-      continue;
-    const std::vector<int64_t> &table = problem.tables[edge.table];
-    int32_t height = labels[edge.from], width = labels[edge.to];
-    Doubles forward(static_cast<size_t>(height) * stride[edge.to], kNot);
-    Doubles backward(static_cast<size_t>(width) * stride[edge.from], kNot);
-    // In blocks, whose rows and columns are both in the cache.
-    constexpr int32_t kBlock = 16;
-    for (int32_t top = 0; top < height; top += kBlock)
-      for (int32_t left = 0; left < width; left += kBlock)
-        for (int32_t x = top; x < std::min(top + kBlock, height); ++x)
-          for (int32_t y = left; y < std::min(left + kBlock, width); ++y)
-            forward[static_cast<size_t>(x) * stride[edge.to] + y] =
-                backward[static_cast<size_t>(y) * stride[edge.from] + x] =
-                    static_cast<double>(table[static_cast<size_t>(x) * width + y]);
-    totalTables += forward.size() + backward.size();
-    std::optional<Classes> found = findClasses(table, height, width, kNot);
-    classes.push_back(found);
-    classes.push_back(found ? std::optional(found->transpose(width, kNot)) : std::nullopt);
-    tables.push_back(std::move(forward));
-    tables.push_back(std::move(backward));
-  }
+  for (const Edge &edge : problem.edges)
+    if (oriented.insert({{edge.table, labels[edge.from]}, tables.size()}).second)
+      addTable(edge);
 
   auto getClasses = [&](size_t table) { return classes[table] ? &*classes[table] : nullptr; };
   std::vector<std::vector<Arc>> earlier(count), later(count);

@@ -64,6 +64,9 @@ struct Model {
   int64_t passWork = 0;
 
 private:
+  /// Adds the table of an edge in both orientations.
+  void addTable(const Edge &edge);
+
   std::vector<Arc> arcs;
   std::vector<int32_t> arcBegin, arcMiddle;
   std::vector<Doubles> tables;

@@ -111,11 +111,10 @@ struct VerifyLayouts : windlass::plan::impl::VerifyLayoutsBase<VerifyLayouts> {
     if (auto name = parameter.getOfAttr()) {
       auto weight = symbols->lookup<train::ParameterOp>(name.getAttr());
       auto master = weight ? weight->getAttrOfType<LayoutAttr>(kMasterLayoutAttr) : LayoutAttr();
-      if (!master)
-        return parameter.emitOpError() << "is state of " << name << ", which has no master copy";
-      LayoutAttr wanted = getStateLayout(parameter, weight, master);
+      LayoutAttr wanted = master ? getStateLayout(parameter, weight, master) : LayoutAttr();
       for (StringRef attribute : {kLayoutAttr, kMasterLayoutAttr})
-        if (auto layout = parameter->getAttrOfType<LayoutAttr>(attribute); !haveSameParts(layout, wanted, mesh))
+        if (auto layout = parameter->getAttrOfType<LayoutAttr>(attribute);
+            !wanted || !haveSameParts(layout, wanted, mesh))
           return parameter.emitOpError() << "has layout " << layout
                                          << ", but state of the type of its weight has that of the master copy, "
                                          << "and other state is whole: " << wanted;
