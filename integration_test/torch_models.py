@@ -43,6 +43,35 @@ IMAGES = batch(pixel_values=values(BATCH, 3, 32, 32), labels=ids(CLASSES, BATCH)
 SOUNDS = batch(input_values=values(BATCH, 400), labels=ids(CLASSES, BATCH))
 
 
+def documents(generator):
+    """The number of the document that each token of a packed row is in."""
+    return (torch.rand(BATCH, TOKENS, generator=generator) < 0.25).long().cumsum(1)
+
+
+def restarts(generator):
+    """Positions that begin anew with each document."""
+    number = documents(generator)
+    places = torch.arange(TOKENS).expand_as(number)
+    begins = (number != torch.roll(number, 1, 1)) | (places == 0)
+    return places - (places * begins).cummax(1).values
+
+
+class Packed(nn.Module):
+    """Attention within the documents of a packed row, whose numbers are an input."""
+
+    def __init__(self):
+        super().__init__()
+        self.table, self.qkv, self.head = nn.Embedding(VOCABULARY, 32), nn.Linear(32, 96), nn.Linear(32, VOCABULARY)
+
+    def forward(self, input_ids, documents, labels):
+        x = self.table(input_ids)
+        q, k, v = (each.unflatten(-1, (4, 8)).transpose(1, 2) for each in self.qkv(x).chunk(3, -1))
+        causal = torch.ones(TOKENS, TOKENS, dtype=torch.bool).tril()
+        mask = (documents[:, None, :, None] == documents[:, None, None, :]) & causal
+        y = functional.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+        return functional.cross_entropy(self.head(x + y.transpose(1, 2).flatten(2)).flatten(0, 1), labels.flatten())
+
+
 class Convolutions(nn.Module):
     """A residual net with batch norms."""
 
@@ -256,6 +285,8 @@ FAMILIES = {
     'experts-scattered': (lambda: Mixture('scattered'), TEXT),
     'experts-one-hot': (lambda: Mixture('one_hot'), TEXT),
     'reparametrized': (Reparametrized, batch(x=values(4, 8), y=values(4, 6))),
+    'packed': (Packed, batch(input_ids=tokens(), documents=documents, labels=tokens())),
+    'llama-packed': (of('LlamaForCausalLM', **GATED, use_cache=False), batch(input_ids=tokens(), position_ids=restarts, labels=tokens())),
     # Decoders.
     'gpt2': (of('GPT2LMHeadModel', vocab_size=VOCABULARY, n_positions=TOKENS, n_embd=32, n_layer=2, n_head=4, resid_pdrop=0, embd_pdrop=0, attn_pdrop=0), TEXT),
     'gpt-neo': (of('GPTNeoForCausalLM', vocab_size=VOCABULARY, hidden_size=32, num_layers=2, num_heads=4, attention_types=[[['global', 'local'], 1]],
