@@ -86,7 +86,11 @@ float hand_over(bool waits) {
 
 TEST(Emulation, AMissingWaitShows) {
   EXPECT_EQ(draw([] { return hand_over(true); }), std::set<float>{4});
-  EXPECT_EQ(draw([] { return hand_over(false); }), (std::set<float>{2, 4}));
+  // On a busy machine the device may come to each command before the next one is given: then only more draws show it.
+  std::set<float> seen;
+  for (int round = 0; round < 50 && seen.size() < 2; ++round)
+    seen.merge(draw([] { return hand_over(false); }));
+  EXPECT_EQ(seen, (std::set<float>{2, 4}));
 }
 
 TEST(Emulation, AnEventIsWhereItWasRecordedWhenTheStreamWaited) {

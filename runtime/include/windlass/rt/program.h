@@ -102,9 +102,9 @@ enum class scalar : std::int32_t {
   loss_scale, ///< a program with this scalar computes gradients of the loss times it
   inverse_loss_scale,
   inverse_label_count, ///< 1 over the labels of the step: see `counted_labels`
-  ema_rate,           ///< a program with this scalar keeps a moving average of its weights
-  inverse_sqrt_step,  ///< of the number of the update, from 1
-  second_moment_rate  ///< at which Adafactor's means of squares move
+  ema_rate,            ///< a program with this scalar keeps a moving average of its weights
+  inverse_sqrt_step,   ///< of the number of the update, from 1
+  second_moment_rate   ///< at which Adafactor's means of squares move
 };
 
 enum class optimizer : std::int32_t { adamw, adafactor, adam, lamb, lion, muon, sgd };
