@@ -141,12 +141,12 @@ void ProblemBuilder::fillTables() {
       byType[wanted.type].push_back(i);
     runTasks(setting.threads, static_cast<int>(byType.size()), [&](int t) {
       for (size_t edge : (byType.begin() + t)->second) {
-        const auto &[type, rows, columns, cost] = wantedTables[edge];
-        std::vector<int64_t> fronts = wantedTables[edge].getFronts();
-        knownTables[edge].reserve(rows.numbers.size() * columns.numbers.size());
-        for (size_t row : rows.numbers)
-          for (size_t column : columns.numbers)
-            knownTables[edge].push_back(fronts[row * columns.fronts.size() + column]);
+        const WantedTable &wanted = wantedTables[edge];
+        std::vector<int64_t> fronts = wanted.getFronts();
+        knownTables[edge].reserve(wanted.rows.numbers.size() * wanted.columns.numbers.size());
+        for (size_t row : wanted.rows.numbers)
+          for (size_t column : wanted.columns.numbers)
+            knownTables[edge].push_back(fronts[row * wanted.columns.fronts.size() + column]);
       }
     });
   }
