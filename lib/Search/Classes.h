@@ -11,14 +11,14 @@ namespace windlass::search {
 
 /// A table by its distinct rows and columns.
 struct Classes {
-  /// The classes of the labels of both ends; labels behind the last column, which fill the rows of a full table, have
-  /// the last class.
+  /// The class of each label, at both ends of the edge. `columnOf` is as long as a padded row; its padding has a class
+  /// of its own, the last.
   std::vector<int32_t> rowOf, columnOf;
   int32_t rows = 0, stride = 0;
   /// The costs [row class][column class], in rows of `stride`, padded with `filling`.
   Doubles table;
 
-  /// Returns the same for the transposed table, whose rows end at `labels` and are padded to a whole vector.
+  /// Returns the classes of the transposed table; `labels` is the number of columns without padding.
   Classes transpose(int32_t labels, double filling) const;
   /// The operations of `minPlus`, about those of a vector each.
   int64_t work() const;
@@ -28,7 +28,7 @@ struct Classes {
 std::optional<Classes> findClasses(const std::vector<int64_t> &table, int32_t height, int32_t width, double filling);
 
 /// Sets out[y] = min over x of a[x] + table[x][y], for all y that have a class, with the bits that the full table
-/// gives. `room` has place for all row classes and a row of the table.
+/// gives. `room` is scratch for `padded(classes.rows) + classes.stride` numbers.
 void minPlus(double *out, const double *a, const Classes &classes, double *room);
 
 } // namespace windlass::search

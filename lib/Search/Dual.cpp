@@ -5,8 +5,8 @@
 
 using namespace windlass::search;
 
-/// How much less a stream weighs at first that is less busy: by exp(-kFirstFactor) where it may be idle, but at least
-/// kFirstWeight.
+/// The weight of a stream at first, before all weights of its window are made to add up to 1, is the larger of
+/// kFirstWeight and exp(kFirstFactor (least load / least load of the busiest stream - 1)).
 static constexpr double kFirstFactor = 30, kFirstWeight = 1e-3;
 
 /// Returns for each row of a stream its load where every node has the label that loads it least.
@@ -30,7 +30,7 @@ Dual::Dual(const Model &model)
     : marginals(model.totalLabels), messages(model.totalMessages), m(&model), unary(model.cost), priced(model.cost),
       row(padded(model.mostLabels)), scaled(row.size()), score(row.size()), weights(row.size()),
       room(model.messageRoom()), price(model.rows), prefix(model.rows + 1) {
-  // A window lasts as long as its busiest stream, which is likely to be the one that labels can do least about.
+  // A window takes as long as its busiest stream. Likely that is the stream with the largest least load.
   std::vector<double> loads = getLeastLoads(model);
   int32_t stream = 0;
   for (int32_t end : model.problem.windowEnd) {

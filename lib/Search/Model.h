@@ -31,7 +31,8 @@ struct Model {
   const Arc *arcsBegin(int32_t i) const { return arcs.data() + arcBegin[i]; }
   const Arc *arcsMiddle(int32_t i) const { return arcs.data() + arcMiddle[i]; }
   const Arc *arcsEnd(int32_t i) const { return arcs.data() + arcBegin[i + 1]; }
-  /// Sets out[y] = min over x of a[x] + arc.table[x][y], for an arc of node i. `room` has place for `messageRoom()`.
+  /// Sets out[y] = min over x of a[x] + arc.table[x][y], for an arc of node i. `room` is scratch for `messageRoom()`
+  /// numbers.
   void send(double *out, const double *a, const Arc &arc, int32_t i, double *room) const {
     if (arc.classes)
       minPlus(out, a, *arc.classes, room);

@@ -131,10 +131,8 @@ private:
       if (!is_placed(row.parameter))
         return wrong("state of no parameter");
       const parameter_entry &of = j_.parameters[row.parameter];
-      const bool is_whole = row.sizes.size > 0;
-      const span<split> splits = placements[static_cast<std::size_t>(row.parameter)]->master_splits;
-      WINDLASS_TRY(check_part(of.name, is_whole ? row.sizes : of.sizes, is_whole ? span<split>() : splits,
-                              element_type::f32, row.at));
+      const cut_sizes cut = cut_of(row, of, *placements[static_cast<std::size_t>(row.parameter)]);
+      WINDLASS_TRY(check_part(of.name, cut.sizes, cut.splits, element_type::f32, row.at));
     }
     for (const gradient_entry &row : p_.gradients) {
       if (!is_placed(row.parameter))

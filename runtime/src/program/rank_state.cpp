@@ -14,6 +14,10 @@ member::member(const job &j, std::int32_t rank)
 
 bool has_own_master(const parameter_placement &row) { return row.master != row.at; }
 
+cut_sizes cut_of(const state_entry &state, const parameter_entry &of, const parameter_placement &at) {
+  return state.sizes.size > 0 ? cut_sizes{state.sizes, {}} : cut_sizes{of.sizes, at.master_splits};
+}
+
 std::vector<stored_tensor> stored_tensors(const job &j) {
   std::vector<stored_tensor> out;
   for (const position_entry &position : j.positions)
@@ -27,10 +31,9 @@ std::vector<stored_tensor> stored_tensors(const job &j) {
       placements[static_cast<std::size_t>(row.parameter)] = &row;
     for (const state_entry &row : position.runs->states) {
       const parameter_entry &of = j.parameters[row.parameter];
-      const bool is_whole = row.sizes.size > 0;
-      const span<split> splits = placements[static_cast<std::size_t>(row.parameter)]->master_splits;
-      out.push_back({std::string(of.name) + "/" + row.suffix, true, element_type::f32,
-                     sizes_of(is_whole ? row.sizes : of.sizes), is_whole ? span<split>() : splits, row.at, &position});
+      const cut_sizes cut = cut_of(row, of, *placements[static_cast<std::size_t>(row.parameter)]);
+      out.push_back({std::string(of.name) + "/" + row.suffix, true, element_type::f32, sizes_of(cut.sizes), cut.splits,
+                     row.at, &position});
     }
   }
   return out;

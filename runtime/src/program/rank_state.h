@@ -40,6 +40,14 @@ struct stored_tensor {
   }
 };
 
+/// The sizes of a tensor, and how they are cut.
+struct cut_sizes {
+  span<std::int64_t> sizes;
+  span<split> splits;
+};
+/// Returns those of a state tensor of the parameter `of`, which is placed at `at`.
+cut_sizes cut_of(const state_entry &state, const parameter_entry &of, const parameter_placement &at);
+
 /// Returns whether a parameter has a master here that is a buffer of its own.
 bool has_own_master(const parameter_placement &row);
 /// Returns the masters and state of all positions, in the order of the programs' tables. A weight that several

@@ -174,11 +174,8 @@ private:
       LayoutAttr master = state.getOfAttr() ? masters.lookup(state.getOfAttr().getAttr()) : LayoutAttr();
       if (!master)
         return makeError("parameter " + printable(state.getLogicalName()) + " is the state of no weight");
-      auto weight = SymbolTable::lookupNearestSymbolFrom<train::ParameterOp>(state, state.getOfAttr());
-      LayoutAttr layout = getStateLayout(state, weight, master);
-      state->setAttr(kLayoutAttr, layout);
-      state->setAttr(kMasterLayoutAttr, layout);
     }
+    setStateLayouts(module);
     for (const auto &[name, parameter] : plan.parameters)
       if (!known.count(name))
         return makeError("the plan has a parameter " + printable(name) + ", which the model does not have");

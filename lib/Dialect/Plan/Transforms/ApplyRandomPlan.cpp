@@ -63,12 +63,7 @@ struct ApplyRandomPlan : windlass::plan::impl::ApplyRandomPlanBase<ApplyRandomPl
                          hasMaster ? makeLayout(parameter.getTensorType(), allAxes(), true) : compute);
       parameter->removeAttr(kGradientLayoutAttr);
     }
-    for (auto state : module.getOps<train::ParameterOp>())
-      if (auto name = state.getOfAttr())
-        if (auto weight = SymbolTable::lookupNearestSymbolFrom<train::ParameterOp>(state, name))
-          for (StringRef attribute : {kLayoutAttr, kMasterLayoutAttr})
-            state->setAttr(attribute,
-                           getStateLayout(state, weight, weight->getAttrOfType<LayoutAttr>(kMasterLayoutAttr)));
+    setStateLayouts(module);
     for (func::FuncOp function : getPlannedFunctions(module))
       if (failed(planFunction(function)))
         return failure();

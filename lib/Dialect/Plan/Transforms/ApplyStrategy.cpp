@@ -302,13 +302,7 @@ private:
           !haveSameParts(layoutOf(kLayoutAttr), layoutOf(kMasterLayoutAttr), mesh))
         parameter->removeAttr(kComputeMemoryAttr);
     }
-    // Optimizer state follows its weight's master copy.
-    for (auto state : module.getOps<train::ParameterOp>())
-      if (auto name = state.getOfAttr())
-        if (auto weight = SymbolTable::lookupNearestSymbolFrom<train::ParameterOp>(state, name))
-          for (StringRef attribute : {kLayoutAttr, kMasterLayoutAttr})
-            state->setAttr(attribute,
-                           getStateLayout(state, weight, weight->getAttrOfType<LayoutAttr>(kMasterLayoutAttr)));
+    setStateLayouts(module);
     return success();
   }
 

@@ -52,6 +52,18 @@ LayoutAttr plan::getStateLayout(train::ParameterOp state, train::ParameterOp wei
   return type == weight.getTensorType() ? master : LayoutAttr::getWhole(type);
 }
 
+void plan::setStateLayouts(ModuleOp module) {
+  for (auto state : module.getOps<train::ParameterOp>()) {
+    auto weight = state.getOf() ? SymbolTable::lookupNearestSymbolFrom<train::ParameterOp>(state, state.getOfAttr())
+                                : train::ParameterOp();
+    if (!weight)
+      continue;
+    LayoutAttr layout = getStateLayout(state, weight, weight->getAttrOfType<LayoutAttr>(kMasterLayoutAttr));
+    state->setAttr(kLayoutAttr, layout);
+    state->setAttr(kMasterLayoutAttr, layout);
+  }
+}
+
 MemoryKind plan::getGradientMemory(train::ParameterOp weight) { return getMemory(weight, kGradientMemoryAttr); }
 
 MemoryKind plan::getComputeMemory(train::ParameterOp weight) { return getMemory(weight, kComputeMemoryAttr); }

@@ -3,7 +3,7 @@
 using namespace mlir;
 using namespace windlass::train;
 
-/// The least mean square that is divided by, as in PyTorch for f32; a square is at least its square.
+/// PyTorch's epsilon for f32: the least mean that squares are divided by. Its square is the least estimate of a square.
 static constexpr double kLeastSquare = 0x1p-23;
 
 static RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }

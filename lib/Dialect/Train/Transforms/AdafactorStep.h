@@ -12,8 +12,9 @@ struct AdafactorMoment {
   mlir::RankedTensorType type;
 };
 
-/// Returns what is kept for a weight of that type: of two dims and more, the mean squares of the gradient over its last
-/// dim, `row_var`, and over the one before, `col_var`; of others all squares, `variance`.
+/// Returns what is kept for a weight of that type. A weight of two or more dims keeps the mean of the gradient's
+/// squares over its last dim, `row_var`, and over the dim before that, `col_var`; another weight keeps all squares,
+/// `variance`.
 llvm::SmallVector<AdafactorMoment, 2> getAdafactorMoments(mlir::RankedTensorType weight);
 
 /// Adds the operators of one weight's step.
@@ -28,9 +29,9 @@ public:
   /// squares that they stand for.
   mlir::Value getDirection(mlir::Value gradient, llvm::MutableArrayRef<mlir::Value> moments, mlir::Value rate);
 
-  /// Returns the rate at which the weight descends: the smaller of `learningRate` and `inverseRoot`, which is one over
-  /// the root of the step's number, times the root mean square of the weight, at least `leastScale`, over that of the
-  /// direction, at least 1.
+  /// Returns the rate at which the weight descends, min(learningRate, inverseRoot) max(leastScale, rms(weight)) /
+  /// max(1, rms(direction)), where rms is the root mean square. `inverseRoot` is one over the root of the step's
+  /// number.
   mlir::Value getRate(mlir::Value weight, mlir::Value direction, mlir::Value learningRate, mlir::Value inverseRoot,
                       mlir::Value leastScale);
 

@@ -149,7 +149,7 @@ ParameterOp getFirstParameter(Operation *op) {
   return read ? SymbolTable::lookupNearestSymbolFrom<ParameterOp>(op, read.getParameterAttr()) : ParameterOp();
 }
 
-/// Whether it is the first operator with state of a step that is several operators.
+/// Whether the operator is the first one that takes state in a step of several operators.
 bool beginsStep(Operation *op) {
   if (isa<LambOp, MomentumOp>(op))
     return true;
@@ -183,13 +183,14 @@ Operations collectStep(Operation *first) {
 void markUpdate(Block &body) {
   llvm::MapVector<StringAttr, Blocks> classes;
   std::map<SmallVector<void *>, size_t> numbers;
-  auto add = [&](Operation *op, StringRef kind, Type type, Operations block) {
+  auto add = [&](Operation *op, StringRef kind, Value shaped, Operations block) {
     std::string name;
     llvm::raw_string_ostream out(name);
     out << "update." << kind << '.';
-    for (int64_t size : cast<RankedTensorType>(type).getShape())
+    auto type = cast<RankedTensorType>(shaped.getType());
+    for (int64_t size : type.getShape())
       out << size << 'x';
-    out << cast<RankedTensorType>(type).getElementType() << (op->hasAttr("decays") ? ".decays" : "");
+    out << type.getElementType() << (op->hasAttr("decays") ? ".decays" : "");
     SmallVector<void *> scalars;
     for (Value operand : op->getOperands())
       if (cast<RankedTensorType>(operand.getType()).getRank() == 0)
@@ -205,15 +206,15 @@ void markUpdate(Block &body) {
     if (collected.contains(&op))
       continue;
     if (isa<SquareSumOp>(op))
-      add(&op, "square_sum", op.getOperand(0).getType(), {&op});
+      add(&op, "square_sum", op.getOperand(0), {&op});
     if (!isOptimizerStep(&op))
       continue;
     if (beginsStep(&op)) {
       Operations block = collectStep(&op);
       collected.insert(block.begin(), block.end());
       // The weight is read first.
-      Type type = block.front()->getResult(0).getType();
-      add(&op, isa<EmaOp>(op) ? "adafactor" : op.getName().stripDialect(), type, std::move(block));
+      Value weight = block.front()->getResult(0);
+      add(&op, isa<EmaOp>(op) ? "adafactor" : op.getName().stripDialect(), weight, std::move(block));
       continue;
     }
     Operations block;
@@ -225,7 +226,7 @@ void markUpdate(Block &body) {
       if (isa<WriteOp>(user))
         block.push_back(user);
     llvm::sort(block, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
-    add(&op, op.getName().stripDialect(), op.getOperand(0).getType(), block);
+    add(&op, op.getName().stripDialect(), op.getOperand(0), block);
   }
   for (auto &[name, blocks] : classes)
     markRuns(blocks, name.getValue());

@@ -29,9 +29,12 @@ llvm::SmallVector<mlir::StringAttr> getFlatAxes(LayoutAttr layout, MeshAttr mesh
 /// Returns the memory that holds the master copy and the optimizer's state of a weight.
 MemoryKind getStateMemory(train::ParameterOp weight);
 
-/// Returns the layout of optimizer state whose weight's master copy has the layout `master`: that layout where state
-/// and weight have one type; else the state is small, and whole on every rank.
+/// Returns the layout of an optimizer state. A state of the weight's type has the layout of the weight's master copy,
+/// `master`; a state of another type is small, and whole on every rank.
 LayoutAttr getStateLayout(train::ParameterOp state, train::ParameterOp weight, LayoutAttr master);
+
+/// Gives every optimizer state of the module its layout. The weights have theirs.
+void setStateLayouts(mlir::ModuleOp module);
 
 /// Returns the memory in which a weight's accumulated gradient is.
 MemoryKind getGradientMemory(train::ParameterOp weight);
