@@ -5,6 +5,7 @@
 #include "windlass/Search/Certificate.h"
 #include "windlass/Support/Printable.h"
 #include "windlass/Support/RunTasks.h"
+#include "windlass/Support/ThreadedContext.h"
 #include "windlass/Support/Words.h"
 
 #include "llvm/ADT/StringExtras.h"
@@ -222,6 +223,7 @@ LogicalResult ClaimsCheck::addProblems(int64_t stages, std::vector<std::unique_p
   if (devices % stages != 0)
     return fail("the plan claims a bound of plans of " + std::to_string(stages) + " stages, which cannot share " +
                 countOf(devices, "device") + " evenly");
+  ThreadedContext threaded(context);
   auto search = planner::PlanSearch::create(plan.unplanned, devices / stages, costs,
                                             static_cast<int>(choice.searchThreads), plan.pins);
   if (failed(search))

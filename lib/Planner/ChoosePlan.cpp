@@ -147,8 +147,6 @@ void PlanSearch::addNamed(MeshSearch &mesh, ModuleOp copy, const Counterparts &c
   if (replicas != std::gcd(dataRanks, plan::getMicroBatches(module)))
     return;
   plan::StrategyChoice choice = counterparts.translate(mesh.getChoice());
-  // A pin may contradict the strategy.
-  ScopedDiagnosticHandler silent(copy.getContext(), [](Diagnostic &) { return success(); });
   const plan::NamedStrategy *applied = nullptr;
   bool isApplied = false, suits = false;
   for (const plan::StrategyTerms &terms : listComparedTerms(dataRanks, modelRanks)) {
@@ -168,17 +166,19 @@ void PlanSearch::addNamed(MeshSearch &mesh, ModuleOp copy, const Counterparts &c
 }
 
 void PlanSearch::addNamed(int64_t hostDevices) {
-  OwningOpRef<ModuleOp> copy;
-  std::optional<Counterparts> counterparts;
-  for (const std::unique_ptr<MeshSearch> &mesh : meshes) {
-    if (mesh->getChoice().mesh.sizeOf(plan::AxisRole::model) > hostDevices || !named.insert(mesh.get()).second)
-      continue;
-    if (!copy) {
-      copy = module.clone();
-      counterparts.emplace(module, *copy);
-    }
-    addNamed(*mesh, *copy, *counterparts);
-  }
+  std::vector<MeshSearch *> fresh;
+  for (const std::unique_ptr<MeshSearch> &mesh : meshes)
+    if (mesh->getChoice().mesh.sizeOf(plan::AxisRole::model) <= hostDevices && named.insert(mesh.get()).second)
+      fresh.push_back(mesh.get());
+  // A pin may contradict a strategy.
+  ScopedDiagnosticHandler silent(module.getContext(), [](Diagnostic &) { return success(); });
+  int copies = std::min<int>(threads, fresh.size());
+  runTasks(copies, copies, [&](int first) {
+    OwningOpRef<ModuleOp> copy(module.clone());
+    Counterparts counterparts(module, *copy);
+    for (size_t i = first; i < fresh.size(); i += copies)
+      addNamed(*fresh[i], *copy, counterparts);
+  });
 }
 
 bool PlanSearch::startFrom(ModuleOp planned, const std::string &name) {

@@ -124,6 +124,22 @@ SmallVector<LayoutAttr> Propagation::getOperandLayouts(Operation &op) {
   return layouts;
 }
 
+const OpLayouts *Propagation::infer(Operation &op) {
+  auto strategy = op.getAttrOfType<StrategyAttr>(kStrategyAttr);
+  SmallVector<LayoutAttr> available = getOperandLayouts(op);
+  Inferred &last = inferred[&op];
+  // The layouts of other ops depend on more, such as those of parameters.
+  bool isKnown = llvm::isa<train::TrainOpInterface>(op) && strategy && last.strategy == strategy &&
+                 last.available == available;
+  if (!isKnown) {
+    FailureOr<OpLayouts> layouts = inferLayouts(&op, available, mesh, &symbols);
+    if (failed(layouts))
+      return nullptr;
+    last = {strategy, std::move(available), std::move(*layouts)};
+  }
+  return &last.layouts;
+}
+
 const PinnedOp *Propagation::getPin(Operation &op) const {
   auto found = pins.ops.find(&op);
   return found == pins.ops.end() ? nullptr : &found->second;
@@ -162,10 +178,10 @@ LogicalResult Propagation::layOut(Operation &op) {
     LayoutAttr layout = reads.lookup(read.getParameterAttr().getAttr());
     layouts = {layout ? layout : LayoutAttr::getWhole(llvm::cast<RankedTensorType>(read.getType()))};
   } else {
-    FailureOr<OpLayouts> inferred = inferLayouts(&op, getOperandLayouts(op), mesh, &symbols);
-    if (failed(inferred))
+    const OpLayouts *its = infer(op);
+    if (!its)
       return failure();
-    layouts.assign(inferred->results.begin(), inferred->results.end());
+    layouts.assign(its->results.begin(), its->results.end());
   }
   if (const PinnedOp *pin = getPin(op))
     for (auto [layout, pinned] : llvm::zip(layouts, pin->layouts))
@@ -219,10 +235,10 @@ FailureOr<LayoutAttr> Propagation::getWanted(Value value) {
         return failure();
       layout = *common;
     } else if (llvm::isa<train::TrainOpInterface>(op)) {
-      FailureOr<OpLayouts> layouts = inferLayouts(op, getOperandLayouts(*op), mesh);
-      if (failed(layouts))
+      const OpLayouts *its = infer(*op);
+      if (!its)
         return failure();
-      layout = dropUnreduced(layouts->operands[use.getOperandNumber()]);
+      layout = dropUnreduced(its->operands[use.getOperandNumber()]);
     }
     if (!layout || (wanted && !haveSameParts(wanted, layout, mesh)))
       return LayoutAttr();

@@ -74,24 +74,31 @@ std::optional<ArenaTable::Area> ArenaTable::find(StringAttr name) const {
 
 bool sched::isSame(Value a, Value b) { return a.getType() == b.getType() && getPlace(a) == getPlace(b); }
 
-bool sched::overlap(Value a, Value b) {
-  Place first = getPlace(a), second = getPlace(b);
-  if (first.arena != second.arena)
-    return false;
-  auto rangesOf = [](Value buffer, int64_t begin) {
+/// Whether two buffers whose extents overlap share a byte.
+static bool sharesByte(Value a, Value b) {
+  auto rangesOf = [](Value buffer) {
     SmallVector<int64_t> strides;
     int64_t offset;
     bool isExact = true;
     auto type = cast<MemRefType>(buffer.getType());
     if (failed(type.getStridesAndOffset(strides, offset)))
       return std::vector<schedule::ByteRange>{{0, std::numeric_limits<int64_t>::max()}};
-    return schedule::getByteRanges(begin, getElementBytes(type.getElementType()),
+    return schedule::getByteRanges(getPlace(buffer).offset, getElementBytes(type.getElementType()),
                                    {type.getShape().begin(), type.getShape().end()}, {strides.begin(), strides.end()},
                                    isExact);
   };
-  return schedule::overlap(rangesOf(a, first.offset), rangesOf(b, second.offset));
+  return schedule::overlap(rangesOf(a), rangesOf(b));
 }
 
+bool sched::overlap(Value a, Value b) { return getExtent(a).overlaps(getExtent(b)) && sharesByte(a, b); }
+
 bool sched::overlap(ValueRange a, ValueRange b) {
-  return llvm::any_of(a, [&](Value x) { return llvm::any_of(b, [&](Value y) { return overlap(x, y); }); });
+  SmallVector<Extent> others = llvm::map_to_vector(b, [](Value y) { return getExtent(y); });
+  return llvm::any_of(a, [&](Value x) {
+    Extent extent = getExtent(x);
+    return llvm::any_of(llvm::zip_equal(b, others), [&](auto each) {
+      auto &[y, other] = each;
+      return extent.overlaps(other) && sharesByte(x, y);
+    });
+  });
 }

@@ -56,6 +56,8 @@ public:
 private:
   LayoutAttr layoutOf(mlir::Value value);
   llvm::SmallVector<LayoutAttr> getOperandLayouts(mlir::Operation &op);
+  /// Returns the layouts of an op under its strategy and those of its operands; null after an error.
+  const OpLayouts *infer(mlir::Operation &op);
   mlir::LogicalResult choose(mlir::Operation &op);
   mlir::LogicalResult layOut(mlir::Operation &op);
   mlir::LogicalResult followConsumers(mlir::Operation &op);
@@ -70,6 +72,13 @@ private:
   const llvm::DenseMap<mlir::Operation *, Splits> &seeds;
   const Pins &pins;
   llvm::DenseMap<mlir::Value, LayoutAttr> found;
+  /// What `infer` returned last, and from what: each op is asked for once for itself and once for each of its operands.
+  struct Inferred {
+    StrategyAttr strategy;
+    llvm::SmallVector<LayoutAttr> available;
+    OpLayouts layouts;
+  };
+  llvm::DenseMap<mlir::Operation *, Inferred> inferred;
 };
 
 } // namespace windlass::plan

@@ -1,0 +1,28 @@
+// An MLIR context that several threads may use.
+#ifndef WINDLASS_SUPPORT_THREADEDCONTEXT_H
+#define WINDLASS_SUPPORT_THREADEDCONTEXT_H
+
+#include "mlir/IR/MLIRContext.h"
+
+namespace windlass {
+
+/// Lets several threads use a context as long as it lives. The tools' context is of one thread otherwise, which takes
+/// no locks.
+class ThreadedContext {
+public:
+  explicit ThreadedContext(mlir::MLIRContext *context)
+      : context(context), wasThreaded(context->isMultithreadingEnabled()) {
+    context->enableMultithreading();
+  }
+  ~ThreadedContext() { context->enableMultithreading(wasThreaded); }
+  ThreadedContext(const ThreadedContext &) = delete;
+  ThreadedContext &operator=(const ThreadedContext &) = delete;
+
+private:
+  mlir::MLIRContext *context;
+  bool wasThreaded;
+};
+
+} // namespace windlass
+
+#endif
