@@ -198,15 +198,24 @@ void ProblemBuilder::addCarried(const CarriedEdge &carried) {
   int32_t node = addNode(std::vector<int64_t>(load.size(), 0));
   for (int32_t row : carried.rows)
     addLoad(node, row, load);
-  size_t count = columns.fronts.size();
-  addLink(from, node, [&](size_t i, size_t k) { return rows.numbers[wanted.rows.numbers[i]] == k / count; });
-  addLink(node, to, [&](size_t k, size_t j) { return columns.numbers[wanted.columns.numbers[j]] == k % count; });
+  auto count = static_cast<int64_t>(columns.fronts.size());
+  auto numbersOf = [](const Alike &labels, const Alike &classes) {
+    return llvm::map_to_vector(labels.numbers, [&](size_t i) { return static_cast<int64_t>(classes.numbers[i]); });
+  };
+  SmallVector<int64_t> rowOf, columnOf;
+  for (int64_t k = 0; k < static_cast<int64_t>(load.size()); ++k) {
+    rowOf.push_back(k / count);
+    columnOf.push_back(k % count);
+  }
+  addLink(from, node, numbersOf(wanted.rows, rows), rowOf);
+  addLink(node, to, columnOf, numbersOf(wanted.columns, columns));
 }
 
-void ProblemBuilder::addLink(int32_t from, int32_t to, llvm::function_ref<bool(size_t, size_t)> belong) {
+void ProblemBuilder::addLink(int32_t from, int32_t to, ArrayRef<int64_t> fromNumbers, ArrayRef<int64_t> toNumbers) {
   problem.edges.push_back({from, to, static_cast<int32_t>(problem.tables.size())});
   std::vector<int64_t> &table = problem.tables.emplace_back();
-  for (size_t i = 0; i < countLabels(from); ++i)
-    for (size_t j = 0; j < countLabels(to); ++j)
-      table.push_back(belong(i, j) ? 0 : search::kForbidden);
+  table.reserve(fromNumbers.size() * toNumbers.size());
+  for (int64_t number : fromNumbers)
+    for (int64_t other : toNumbers)
+      table.push_back(number == other ? 0 : search::kForbidden);
 }

@@ -98,8 +98,8 @@ public:
   /// nothing. Tables do not depend on what is recomputed: later problems take those of the first, which are most of the
   /// work of building. All problems therefore add the same edges in the same order before.
   void fillTables();
-  /// Adds an edge that forbids two labels which do not belong together; tables have been filled before.
-  void addLink(int32_t from, int32_t to, llvm::function_ref<bool(size_t, size_t)> belong);
+  /// Adds an edge that forbids two labels whose numbers differ; tables have been filled before.
+  void addLink(int32_t from, int32_t to, llvm::ArrayRef<int64_t> fromNumbers, llvm::ArrayRef<int64_t> toNumbers);
 
 private:
   /// Returns the first row of a memory, which the setting has.

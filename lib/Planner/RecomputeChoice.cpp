@@ -28,9 +28,10 @@ static void addTime(ProblemBuilder &builder, RangePrices &prices, const Recomput
     return;
   int32_t time = builder.addNode(std::vector<int64_t>(works.size(), 0));
   prices.addRecompute(time, works);
-  builder.addLink(static_cast<int32_t>(group), time,
-                  [&](size_t i, size_t j) { return works[j].picoseconds == picoseconds[i]; });
-  builder.addLink(time, choice, [&](size_t i, size_t j) { return works[i].count == counts[j]; });
+  auto timeOf = [](const ProblemBuilder::Work &work) { return work.picoseconds; };
+  auto countOf = [](const ProblemBuilder::Work &work) { return work.count; };
+  builder.addLink(static_cast<int32_t>(group), time, picoseconds, llvm::map_to_vector(works, timeOf));
+  builder.addLink(time, choice, llvm::map_to_vector(works, countOf), counts);
 }
 
 static void addMemory(ProblemBuilder &builder, const ChosenMemory &memory, int32_t choice) {
@@ -45,8 +46,16 @@ static void addMemory(ProblemBuilder &builder, const ChosenMemory &memory, int32
     llvm::copy(bytes, usage.begin() + static_cast<int64_t>(k * bytes.size()));
     builder.addBytes(node, plan::MemoryKind::device, runs[k], usage);
   }
-  builder.addLink(memory.source, node, [&](size_t i, size_t j) { return memory.bytes[i] == bytes[j % bytes.size()]; });
-  builder.addLink(node, choice, [&](size_t i, size_t j) { return memory.runs[j] == runs[i / bytes.size()]; });
+  SmallVector<int64_t> runsOf, bytesOf;
+  for (size_t k = 0; k < runs.size(); ++k)
+    for (int64_t each : bytes) {
+      runsOf.push_back(static_cast<int64_t>(k));
+      bytesOf.push_back(each);
+    }
+  builder.addLink(memory.source, node, memory.bytes, bytesOf);
+  builder.addLink(node, choice, runsOf, llvm::map_to_vector(memory.runs, [&](const std::vector<LiveRun> &its) {
+                    return static_cast<int64_t>(llvm::find(runs, its) - runs.begin());
+                  }));
 }
 
 void planner::addRecomputeChoice(ProblemBuilder &builder, RangePrices &prices, const RecomputeClasses &recompute,

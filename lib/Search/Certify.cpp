@@ -33,7 +33,7 @@ public:
       : original(original), folded(foldLoops(original)), problem(folded ? *folded : original), target(target) {}
 
   Certificate certify(int64_t workLimit) {
-    Model model(problem);
+    Model model(problem, TablesFor::messages);
     Dual dual(model);
     dual.setPrices(roundPrices(dual.prices()));
     // Problems far from the target need no messages.

@@ -8,11 +8,19 @@ using namespace windlass::search;
 
 static constexpr double kNot = static_cast<double>(kForbidden);
 
-void Model::addTable(const Edge &edge) {
+void Model::addTable(const Edge &edge, TablesFor purpose) {
   const std::vector<int64_t> &table = problem.tables[edge.table];
   int32_t height = labels[edge.from], width = labels[edge.to];
-  Doubles forward(static_cast<size_t>(height) * stride[edge.to], kNot);
-  Doubles backward(static_cast<size_t>(width) * stride[edge.from], kNot);
+  std::optional<Classes> found = findClasses(table, height, width, kNot);
+  classes.push_back(found);
+  classes.push_back(found ? std::optional(found->transpose(width, kNot)) : std::nullopt);
+  size_t at = tables.size();
+  tables.resize(at + 2);
+  if (found && purpose == TablesFor::messages)
+    return;
+  Doubles &forward = tables[at], &backward = tables[at + 1];
+  forward.assign(static_cast<size_t>(height) * stride[edge.to], kNot);
+  backward.assign(static_cast<size_t>(width) * stride[edge.from], kNot);
   // In blocks, whose rows and columns are both in the cache.
   constexpr int32_t kBlock = 16;
   for (int32_t top = 0; top < height; top += kBlock)
@@ -22,15 +30,9 @@ void Model::addTable(const Edge &edge) {
           forward[static_cast<size_t>(x) * stride[edge.to] + y] =
               backward[static_cast<size_t>(y) * stride[edge.from] + x] =
                   static_cast<double>(table[static_cast<size_t>(x) * width + y]);
-  totalTables += forward.size() + backward.size();
-  std::optional<Classes> found = findClasses(table, height, width, kNot);
-  classes.push_back(found);
-  classes.push_back(found ? std::optional(found->transpose(width, kNot)) : std::nullopt);
-  tables.push_back(std::move(forward));
-  tables.push_back(std::move(backward));
 }
 
-Model::Model(const Problem &problem) : problem(problem) {
+Model::Model(const Problem &problem, TablesFor purpose) : problem(problem) {
   size_t count = problem.nodes.size();
   memoryRows = static_cast<int32_t>(problem.capacity.size());
   rows = problem.rowCount();
@@ -66,14 +68,15 @@ Model::Model(const Problem &problem) : problem(problem) {
   std::map<std::pair<int32_t, int32_t>, size_t> oriented;
   for (const Edge &edge : problem.edges)
     if (oriented.insert({{edge.table, labels[edge.from]}, tables.size()}).second)
-      addTable(edge);
+      addTable(edge, purpose);
 
   auto getClasses = [&](size_t table) { return classes[table] ? &*classes[table] : nullptr; };
   std::vector<std::vector<Arc>> earlier(count), later(count);
   for (size_t e = 0; e < problem.edges.size(); ++e) {
     const Edge &edge = problem.edges[e];
     size_t at = oriented[{edge.table, labels[edge.from]}];
-    const double *table = tables[at].data(), *transposed = tables[at + 1].data();
+    auto getTable = [&](size_t table) { return tables[table].empty() ? nullptr : tables[table].data(); };
+    const double *table = getTable(at), *transposed = getTable(at + 1);
     size_t toFrom = totalMessages, toTo = totalMessages + stride[edge.from];
     totalMessages += stride[edge.from] + stride[edge.to];
     int32_t id = static_cast<int32_t>(e);

@@ -11,9 +11,10 @@ namespace windlass::search {
 struct Arc {
   int32_t other;
   int32_t edge;
-  /// The table [own label][label of the other], in rows of the other's stride; padded with kForbidden.
+  /// The table [own label][label of the other], in rows of the other's stride; padded with kForbidden. Null where the
+  /// model keeps classes only, and has them.
   const double *table;
-  /// The table [label of the other][own label].
+  /// The table [label of the other][own label], or null.
   const double *transposed;
   /// The classes of `table`; null where it hardly repeats rows and columns.
   const Classes *classes;
@@ -21,9 +22,13 @@ struct Arc {
   size_t in, out;
 };
 
+/// What a model keeps of tables that have classes: messages need no more than those, which take a small part of the
+/// memory and of the time to lay them out; solutions need the costs of labels.
+enum class TablesFor { solutions, messages };
+
 /// The nodes, edges and pieces of a problem, numbered as there.
 struct Model {
-  explicit Model(const Problem &problem);
+  explicit Model(const Problem &problem, TablesFor purpose = TablesFor::solutions);
   Model(const Model &) = delete;
 
   int32_t nodes() const { return static_cast<int32_t>(labels.size()); }
@@ -45,7 +50,7 @@ struct Model {
   std::vector<int32_t> labels, stride;
   /// The place where each node's labels begin in arrays over all labels.
   std::vector<size_t> offset;
-  size_t totalLabels = 0, totalMessages = 0, totalTables = 0;
+  size_t totalLabels = 0, totalMessages = 0;
   int32_t mostLabels = 0;
   Doubles cost; // over all labels; padded with kForbidden
   /// A piece: its rows as in the problem, and the places of its usages, as doubles padded with 0 and as integers.
@@ -66,7 +71,7 @@ struct Model {
 
 private:
   /// Adds the table of an edge in both orientations.
-  void addTable(const Edge &edge);
+  void addTable(const Edge &edge, TablesFor purpose);
 
   std::vector<Arc> arcs;
   std::vector<int32_t> arcBegin, arcMiddle;

@@ -133,6 +133,19 @@ TEST(Certificate, KnowsItsRange) {
   expectIn("whose sums leave 127 bits", errorOf(problem, certificate));
 }
 
+/// What an edge hands over to all labels of a node alike changes nothing, however much it is.
+TEST(Certificate, CountsTheLargestMessages) {
+  Problem problem = makeProblem();
+  Certificate certificate = makeCertificate();
+  certificate.messages[0] = {{{0, 0}, {0, 0}}};
+  int64_t without = prove(problem, certificate);
+  for (int64_t first : {-Certificate::kMost, int64_t(-1), Certificate::kMost})
+    for (int64_t second : {-Certificate::kMost, (int64_t(1) << 60) - 1, Certificate::kMost}) {
+      certificate.messages[0] = {{{first, first}, {second, second}}};
+      EXPECT_EQ(prove(problem, certificate), without) << first << ' ' << second;
+    }
+}
+
 TEST(Certificate, RefusesWhatIsOfAnotherProblem) {
   Problem problem = makeProblem();
   Certificate certificate = makeCertificate();

@@ -2,6 +2,7 @@
 
 #include "windlass/Dialect/Sched/Analysis/Scratch.h"
 #include "windlass/Dialect/Sched/IR/Place.h"
+#include "windlass/Dialect/Sched/IR/Strides.h"
 #include "windlass/Dialect/Sched/IR/Updates.h"
 #include "windlass/Support/TensorBytes.h"
 
@@ -25,11 +26,10 @@ static MemRefType typeOf(Operation *command, unsigned operand) {
 }
 
 MemRefType windlass::dropBlocks(MemRefType type) {
-  SmallVector<int64_t> strides;
-  int64_t offset;
-  if (type.getRank() == 0 || failed(type.getStridesAndOffset(strides, offset)))
+  auto strides = sched::getStrides(type);
+  if (type.getRank() == 0 || !strides)
     return type;
-  auto layout = StridedLayoutAttr::get(type.getContext(), 0, ArrayRef<int64_t>(strides).drop_front());
+  auto layout = StridedLayoutAttr::get(type.getContext(), 0, ArrayRef<int64_t>(*strides).drop_front());
   auto dropped = MemRefType::get(type.getShape().drop_front(), type.getElementType(), layout);
   return dropped.getLayout().isIdentity() ? MemRefType::get(dropped.getShape(), dropped.getElementType()) : dropped;
 }
@@ -40,16 +40,16 @@ static std::string textOf(MemRefType type) {
   out << type.getElementType() << '[';
   llvm::interleave(type.getShape(), out, "x");
   out << ']';
-  SmallVector<int64_t> strides;
-  int64_t offset, dense = 1;
-  if (failed(type.getStridesAndOffset(strides, offset)))
+  auto strides = sched::getStrides(type);
+  if (!strides)
     return text;
+  int64_t dense = 1;
   bool isDense = true;
   for (int64_t i = type.getRank(); i-- > 0; dense *= type.getDimSize(i))
-    isDense &= type.getDimSize(i) == 1 || strides[i] == dense;
+    isDense &= type.getDimSize(i) == 1 || (*strides)[i] == dense;
   if (!isDense) {
     out << '{';
-    llvm::interleave(strides, out, ",");
+    llvm::interleave(*strides, out, ",");
     out << '}';
   }
   return text;
@@ -58,12 +58,12 @@ static std::string textOf(MemRefType type) {
 /// Returns the elements of a view, each counted once however often it repeats, and the number from the first to the
 /// last.
 static std::pair<double, int64_t> countElements(MemRefType type) {
-  SmallVector<int64_t> strides;
-  int64_t offset, span = 1;
-  double distinct = 1;
-  if (failed(type.getStridesAndOffset(strides, offset)))
+  auto strides = sched::getStrides(type);
+  if (!strides)
     return {0, 0};
-  for (auto [size, stride] : llvm::zip(type.getShape(), strides)) {
+  int64_t span = 1;
+  double distinct = 1;
+  for (auto [size, stride] : llvm::zip_equal(type.getShape(), *strides)) {
     if (size == 0)
       return {0, 0};
     span += (size - 1) * stride;

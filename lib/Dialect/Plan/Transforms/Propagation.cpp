@@ -129,8 +129,8 @@ const OpLayouts *Propagation::infer(Operation &op) {
   SmallVector<LayoutAttr> available = getOperandLayouts(op);
   Inferred &last = inferred[&op];
   // The layouts of other ops depend on more, such as those of parameters.
-  bool isKnown = llvm::isa<train::TrainOpInterface>(op) && strategy && last.strategy == strategy &&
-                 last.available == available;
+  bool isKnown =
+      llvm::isa<train::TrainOpInterface>(op) && strategy && last.strategy == strategy && last.available == available;
   if (!isKnown) {
     FailureOr<OpLayouts> layouts = inferLayouts(&op, available, mesh, &symbols);
     if (failed(layouts))

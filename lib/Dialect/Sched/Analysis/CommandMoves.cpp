@@ -34,22 +34,37 @@ bool sched::canWriteWhileReading(KernelKind kernel, ValueRange ins, ValueRange o
   return true;
 }
 
-/// Whether `op` must not run at the same time as a command that reads and writes those buffers.
-static bool conflicts(Operation *op, ValueRange read, ValueRange written) {
-  auto [ins, outs] = getInsAndOuts(op);
-  return overlap(ins, written) || overlap(outs, written) || overlap(outs, read);
-}
+namespace {
+
+/// What a command reads and writes.
+class Accesses {
+public:
+  explicit Accesses(Operation *command) : Accesses(getInsAndOuts(command)) {}
+
+  /// Whether the two commands must not run at the same time.
+  bool conflict(const Accesses &other) const {
+    return read.overlap(other.written) || written.overlap(other.written) || written.overlap(other.read);
+  }
+
+private:
+  explicit Accesses(std::pair<ValueRange, ValueRange> insAndOuts)
+      : read(insAndOuts.first), written(insAndOuts.second) {}
+
+  Buffers read, written;
+};
+
+} // namespace
 
 bool sched::canMove(Operation *earlier, Operation *later, ArrayRef<Operation *> others) {
   if (earlier->hasAttr(kInLastAttr) != later->hasAttr(kInLastAttr))
     return false;
-  auto [read, written] = getInsAndOuts(earlier);
+  const Accesses moved(earlier);
   for (Operation *op = earlier->getNextNode(); op != later; op = op->getNextNode()) {
     if (isa<BufferOp, WaitOp>(op) || llvm::is_contained(others, op))
       continue;
     if (isa<RecordOp>(op))
       return false; // another stream may wait for it
-    if (conflicts(op, read, written))
+    if (moved.conflict(Accesses(op)))
       return false;
   }
   return true;
@@ -58,6 +73,7 @@ bool sched::canMove(Operation *earlier, Operation *later, ArrayRef<Operation *> 
 bool sched::canMoveUp(LaunchMapOp later, Operation *earlier, ArrayRef<Operation *> others) {
   if (earlier->hasAttr(kInLastAttr) != later->hasAttr(kInLastAttr))
     return false;
+  const Accesses moved(later);
   for (Operation *op = earlier->getNextNode(); op != later; op = op->getNextNode()) {
     // Whoever waits for a record waits for more then.
     if (isa<BufferOp, RecordOp>(op) || llvm::is_contained(others, op))
@@ -67,7 +83,7 @@ bool sched::canMoveUp(LaunchMapOp later, Operation *earlier, ArrayRef<Operation 
         return false; // what it waits for may touch the same bytes
       continue;
     }
-    if (conflicts(op, later.getIns(), later.getOuts()))
+    if (moved.conflict(Accesses(op)))
       return false;
   }
   return true;

@@ -1,5 +1,6 @@
 #include "windlass/Dialect/Sched/Analysis/Scratch.h"
 
+#include "windlass/Dialect/Sched/IR/Strides.h"
 #include "windlass/Dialect/Train/IR/TrainOps.h"
 
 using namespace mlir;
@@ -10,17 +11,16 @@ using namespace windlass::sched;
 /// attention.
 static rt::view toView(Value buffer) {
   auto type = cast<MemRefType>(buffer.getType());
-  SmallVector<int64_t> strides;
-  int64_t offset = 0;
   rt::view view;
   view.type = type.getElementType().isBF16()  ? rt::element_type::bf16
               : type.getElementType().isF16() ? rt::element_type::f16
               : type.getElementType().isF32() ? rt::element_type::f32
                                               : rt::element_type::f64;
-  if (!type.hasStaticShape() || failed(type.getStridesAndOffset(strides, offset)) || type.getRank() > rt::max_rank)
+  auto strides = getStrides(type);
+  if (!type.hasStaticShape() || !strides || type.getRank() > rt::max_rank)
     return view;
   view.rank = static_cast<std::int32_t>(type.getRank());
-  for (auto [i, size, stride] : llvm::enumerate(type.getShape(), strides)) {
+  for (auto [i, size, stride] : llvm::enumerate(type.getShape(), *strides)) {
     view.sizes[i] = size;
     view.strides[i] = stride;
   }

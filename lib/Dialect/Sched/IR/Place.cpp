@@ -1,5 +1,6 @@
 #include "windlass/Dialect/Sched/IR/Place.h"
 
+#include "windlass/Dialect/Sched/IR/Strides.h"
 #include "windlass/Support/TensorBytes.h"
 
 #include <limits>
@@ -26,11 +27,11 @@ std::optional<Place> sched::getPlace(ResourceOp resource) {
 Extent sched::getExtent(Value buffer) {
   Place place = getPlace(buffer);
   auto type = cast<MemRefType>(buffer.getType());
-  SmallVector<int64_t> strides;
-  int64_t offset, last = 0;
-  if (failed(type.getStridesAndOffset(strides, offset)))
+  auto strides = getStrides(type);
+  if (!strides)
     return {place.arena, {0, std::numeric_limits<int64_t>::max()}};
-  for (auto [size, stride] : llvm::zip_equal(type.getShape(), strides)) {
+  int64_t last = 0;
+  for (auto [size, stride] : llvm::zip_equal(type.getShape(), *strides)) {
     if (size == 0)
       return {place.arena, {place.offset, place.offset}};
     last += (size - 1) * stride;
@@ -74,31 +75,27 @@ std::optional<ArenaTable::Area> ArenaTable::find(StringAttr name) const {
 
 bool sched::isSame(Value a, Value b) { return a.getType() == b.getType() && getPlace(a) == getPlace(b); }
 
-/// Whether two buffers whose extents overlap share a byte.
-static bool sharesByte(Value a, Value b) {
-  auto rangesOf = [](Value buffer) {
-    SmallVector<int64_t> strides;
-    int64_t offset;
-    bool isExact = true;
-    auto type = cast<MemRefType>(buffer.getType());
-    if (failed(type.getStridesAndOffset(strides, offset)))
-      return std::vector<schedule::ByteRange>{{0, std::numeric_limits<int64_t>::max()}};
-    return schedule::getByteRanges(getPlace(buffer).offset, getElementBytes(type.getElementType()),
-                                   {type.getShape().begin(), type.getShape().end()}, {strides.begin(), strides.end()},
-                                   isExact);
-  };
-  return schedule::overlap(rangesOf(a), rangesOf(b));
+/// Returns the bytes of a buffer from its arena's first byte on; more than those where they are too many runs.
+static std::vector<schedule::ByteRange> getRanges(Value buffer) {
+  auto type = cast<MemRefType>(buffer.getType());
+  auto strides = getStrides(type);
+  if (!strides)
+    return {{0, std::numeric_limits<int64_t>::max()}};
+  bool isExact = true;
+  return schedule::getByteRanges(getPlace(buffer).offset, getElementBytes(type.getElementType()),
+                                 {type.getShape().begin(), type.getShape().end()}, {strides->begin(), strides->end()},
+                                 isExact);
 }
 
-bool sched::overlap(Value a, Value b) { return getExtent(a).overlaps(getExtent(b)) && sharesByte(a, b); }
+Buffers::Buffers(ValueRange values) {
+  for (Value value : values)
+    each.push_back({value, getExtent(value)});
+}
 
-bool sched::overlap(ValueRange a, ValueRange b) {
-  SmallVector<Extent> others = llvm::map_to_vector(b, [](Value y) { return getExtent(y); });
-  return llvm::any_of(a, [&](Value x) {
-    Extent extent = getExtent(x);
-    return llvm::any_of(llvm::zip_equal(b, others), [&](auto each) {
-      auto &[y, other] = each;
-      return extent.overlaps(other) && sharesByte(x, y);
+bool Buffers::overlap(const Buffers &others) const {
+  return llvm::any_of(each, [&](const Each &a) {
+    return llvm::any_of(others.each, [&](const Each &b) {
+      return a.extent.overlaps(b.extent) && schedule::overlap(getRanges(a.value), getRanges(b.value));
     });
   });
 }

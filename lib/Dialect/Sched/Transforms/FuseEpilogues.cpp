@@ -1,6 +1,8 @@
 #include "windlass/Dialect/Sched/Transforms/FuseEpilogues.h"
 
 #include "windlass/Dialect/Sched/Analysis/CommandMoves.h"
+#include "windlass/Dialect/Sched/IR/Place.h"
+#include "windlass/Dialect/Sched/IR/Strides.h"
 #include "windlass/Dialect/Sched/Transforms/Passes.h"
 
 using namespace mlir;
@@ -19,20 +21,24 @@ public:
   Fusion(ProgramOp program, llvm::function_ref<bool(LaunchOp)> wants) : program(program), wants(wants) {}
 
   void run(Block &block) {
-    SmallVector<LaunchOp> products, sums;
+    SmallVector<LaunchOp> products;
+    Sums sums;
     for (Operation &op : block)
       if (auto launch = dyn_cast<LaunchOp>(op)) {
         if (isPlainProduct(launch))
           products.push_back(launch);
         else if (isColumnSum(launch))
-          sums.push_back(launch);
+          sums[getPlace(launch.getIns()[0])].push_back(launch);
       }
     for (LaunchOp product : products)
-      if (!fuseMap(product) && !fuseNorm(product))
-        fuseSum(product, sums);
+      if (!fuseMap(product) && !fuseNorm(product) && !fuseSum(product, product.getIns()[1], true, sums))
+        fuseSum(product, product.getIns()[0], false, sums);
   }
 
 private:
+  /// The commands that sum columns, in the order of the block, by what they read.
+  using Sums = llvm::DenseMap<Place, SmallVector<LaunchOp>>;
+
   static bool isPlainProduct(LaunchOp op) {
     return op.getKernel() == KernelKind::matmul && op.getIntegerSetting("batch_rank") == 0;
   }
@@ -67,13 +73,11 @@ private:
 
   /// Whether `bias` has one number for each column, of the type of the sum.
   static bool isBias(MemRefType bias, MemRefType sum) {
-    SmallVector<int64_t> strides;
-    int64_t offset;
-    if (bias.getRank() == 0 || bias.getShape() != sum.getShape() || bias.getElementType() != sum.getElementType() ||
-        failed(bias.getStridesAndOffset(strides, offset)))
+    if (bias.getRank() == 0 || bias.getShape() != sum.getShape() || bias.getElementType() != sum.getElementType())
       return false;
-    return strides.back() == 1 &&
-           llvm::all_of(ArrayRef<int64_t>(strides).drop_back(), [](int64_t s) { return s == 0; });
+    auto strides = getStrides(bias);
+    return strides && strides->back() == 1 &&
+           llvm::all_of(ArrayRef<int64_t>(*strides).drop_back(), [](int64_t s) { return s == 0; });
   }
 
   /// Returns the operand of the map for an argument of its function; null where the value is not an argument.
@@ -178,41 +182,42 @@ private:
 
   /// Returns the operand's type with its first `count` dims last.
   static MemRefType turned(MemRefType type, int64_t count) {
-    SmallVector<int64_t> strides, shape(type.getShape());
-    int64_t offset;
-    if (failed(type.getStridesAndOffset(strides, offset)))
+    auto strides = getStrides(type);
+    if (!strides)
       return type;
+    SmallVector<int64_t> shape(type.getShape());
     std::rotate(shape.begin(), shape.begin() + count, shape.end());
-    std::rotate(strides.begin(), strides.begin() + count, strides.end());
-    return MemRefType::get(shape, type.getElementType(), StridedLayoutAttr::get(type.getContext(), offset, strides));
+    std::rotate(strides->begin(), strides->begin() + count, strides->end());
+    return MemRefType::get(shape, type.getElementType(), StridedLayoutAttr::get(type.getContext(), 0, *strides));
   }
-  static bool sumsOver(LaunchOp sum, Value operand, MemRefType type) {
-    MemRefType in = typeOf(sum.getIns()[0]);
-    return getPlace(sum.getIns()[0]) == getPlace(operand) && turned(in, 0) == turned(type, 0);
-  }
-
-  void fuseSum(LaunchOp product, SmallVectorImpl<LaunchOp> &sums) {
+  /// Lets the product sum the columns of one of its operands, `b` where `sumsB` is true, where another command does.
+  bool fuseSum(LaunchOp product, Value operand, bool sumsB, Sums &sums) {
+    auto its = sums.find(getPlace(operand));
+    if (its == sums.end())
+      return false;
     int64_t contracted = product.getIntegerSetting("contract_rank");
     Value a = product.getIns()[0], b = product.getIns()[1], out = product.getOuts()[0];
-    for (LaunchOp *it = sums.begin(); it != sums.end(); ++it) {
+    MemRefType summed = turned(typeOf(operand), sumsB ? contracted : 0);
+    for (LaunchOp *it = its->second.begin(); it != its->second.end(); ++it) {
       LaunchOp sum = *it;
       Value vector = sum.getOuts()[0];
-      bool isLike =
-          sum.getStreamAttr() == product.getStreamAttr() && sum.getIntegerSetting("reduced_rank") == contracted &&
-          sum.getAccumulate() == product.getAccumulate() &&
-          sum.getAccumulateAfterFirst() == product.getAccumulateAfterFirst() &&
-          typeOf(vector).getElementType() == typeOf(out).getElementType() && typeOf(vector).getLayout().isIdentity();
-      bool sumsB = isLike && sumsOver(sum, b, turned(typeOf(b), contracted));
-      if (!sumsB && !(isLike && sumsOver(sum, a, typeOf(a))))
+      bool isLike = sum.getStreamAttr() == product.getStreamAttr() &&
+                    sum.getIntegerSetting("reduced_rank") == contracted &&
+                    sum.getAccumulate() == product.getAccumulate() &&
+                    sum.getAccumulateAfterFirst() == product.getAccumulateAfterFirst() &&
+                    typeOf(vector).getElementType() == typeOf(out).getElementType() &&
+                    typeOf(vector).getLayout().isIdentity() && turned(typeOf(sum.getIns()[0]), 0) == summed;
+      if (!isLike)
         continue;
       bool isFirst = sum->isBeforeInBlock(product);
       LaunchOp earlier = isFirst ? sum : product, later = isFirst ? product : sum;
       if (canMove(earlier, later) &&
           replace(product, sum, later, KernelKind::matmul_bias_grad, {a, b}, {out, vector}, sumsB)) {
-        sums.erase(it);
-        return;
+        its->second.erase(it);
+        return true;
       }
     }
+    return false;
   }
 
   ProgramOp program;

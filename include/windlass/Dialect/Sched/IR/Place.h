@@ -81,9 +81,23 @@ private:
 /// Whether two buffers are the same elements in the same order.
 bool isSame(mlir::Value a, mlir::Value b);
 
-/// Whether two buffers share a byte.
-bool overlap(mlir::Value a, mlir::Value b);
-bool overlap(mlir::ValueRange a, mlir::ValueRange b);
+/// Buffers with their extents, which are compared with others. The buffers outlive this object.
+class Buffers {
+public:
+  explicit Buffers(mlir::ValueRange values);
+  /// Whether one of these buffers shares a byte with one of the others.
+  bool overlap(const Buffers &others) const;
+
+private:
+  struct Each {
+    mlir::Value value;
+    Extent extent;
+  };
+  llvm::SmallVector<Each, 4> each;
+};
+
+/// Whether one of the buffers of `a` shares a byte with one of `b`.
+inline bool overlap(mlir::ValueRange a, mlir::ValueRange b) { return Buffers(a).overlap(Buffers(b)); }
 
 } // namespace windlass::sched
 
