@@ -72,7 +72,6 @@ private:
     Dual dual(model);
     Prices prices(model, rule, dual.prices());
     const double aim = static_cast<double>(std::min(target, kForbidden));
-    double kept = -1;
     for (int step = 0; step < kMostSteps && meter.share() < kPriceShare && prices.bestBound() < aim; ++step) {
       dual.forward();
       double bound = dual.backward();
@@ -82,17 +81,19 @@ private:
       meter.spend(2 * model.passWork + 2 * model.rows);
     }
     dual.setPrices(roundPrices(prices.best()));
-    // Messages follow the prices that were best.
-    for (int step = 0; step < kLastSteps && best.bound < target && (step == 0 || !meter.isOver()); ++step) {
+    // Messages follow the prices that were best. Each step raises the bound or has no further to go, so that the last
+    // ones are written down and proven, which takes as long as a step.
+    double before = -INFINITY;
+    for (int step = 0; step < kLastSteps && before < aim && (step == 0 || !meter.isOver()); ++step) {
       dual.forward();
       double bound = dual.backward();
       meter.spend(2 * model.passWork);
-      if (bound > kept) {
-        kept = bound;
-        keepMessages(model, dual);
-        meter.spend(2 * model.passWork); // to write them and to prove what they give
-      }
+      if (bound <= before)
+        break;
+      before = bound;
     }
+    keepMessages(model, dual);
+    meter.spend(2 * model.passWork);
   }
 
   /// Sets the prices of the kept certificate, and returns them as it represents them.
