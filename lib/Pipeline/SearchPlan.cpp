@@ -8,7 +8,6 @@
 #include "windlass/Dialect/Plan/Transforms/NamedStrategies.h"
 #include "windlass/Dialect/Plan/Transforms/Pins.h"
 #include "windlass/Simulator/PredictStep.h"
-#include "windlass/Support/ThreadedContext.h"
 
 #include <cmath>
 #include <set>
@@ -252,7 +251,6 @@ FailureOr<FoundPlan> windlass::searchPlan(ModuleOp module, const PlanChoice &cho
   summary.assumptions = costs.getAssumptions();
   planner::SearchLimits limits = makeLimits(choice);
   CodeScope scope(context, Code::strategy);
-  ThreadedContext threaded(context);
   auto plans = planner::PlanSearch::create(module, choice.getPositionRanks(), costs, limits.threads, choice.pins);
   if (failed(plans))
     return failure();

@@ -1,6 +1,8 @@
 #include "SearchStages.h"
 
 #include "windlass/Pipeline/Claims.h"
+#include "windlass/Support/RunTasks.h"
+#include "windlass/Support/ThreadedContext.h"
 
 #include <chrono>
 #include <cmath>
@@ -27,25 +29,37 @@ static FailureOr<FoundPlan> searchPipeline(ModuleOp module, const PlanChoice &ch
 }
 
 /// Searches plans of several stages, and replaces `best` where one has a shorter step. Adds the problems that bound the
-/// plans of each number of stages to `bounded`.
+/// plans of each number of stages to `bounded`. Two numbers are searched side by side, with any number of threads, so
+/// that this does not change the answer.
 static void tryPipelines(ModuleOp module, const PlanChoice &choice, StringRef precision, std::optional<FoundPlan> &best,
                          std::vector<std::pair<int64_t, std::optional<double>>> &tried, Meshes &bounded) {
+  constexpr size_t kAtOnce = 2;
   int64_t devices = choice.cluster.getDevices();
-  for (int64_t stages = 2; stages <= std::min(devices, kMostSearchedStages); ++stages) {
-    if (devices % stages != 0)
-      continue;
-    PlanChoice its = choice;
-    its.pipeline.positions = stages;
-    // A model may have too few blocks for as many stages, or a mesh no plan that suits the micro-batches.
-    ScopedDiagnosticHandler silent(module.getContext(), [](Diagnostic &) { return success(); });
-    FailureOr<FoundPlan> found = searchPipeline(module, its, precision, best ? best->summary.stepSeconds : INFINITY);
-    if (failed(found))
-      continue;
-    append(bounded, std::move(found->bounded));
-    bool isFound = bool(found->planned);
-    tried.push_back({stages, isFound ? std::optional(found->summary.stepSeconds) : std::nullopt});
-    if (isFound && (!best || found->summary.stepSeconds < best->summary.stepSeconds))
-      best = std::move(*found);
+  std::vector<int64_t> counts;
+  for (int64_t stages = 2; stages <= std::min(devices, kMostSearchedStages); ++stages)
+    if (devices % stages == 0)
+      counts.push_back(stages);
+  // A model may have too few blocks for as many stages, or a mesh no plan that suits the micro-batches.
+  ScopedDiagnosticHandler silent(module.getContext(), [](Diagnostic &) { return success(); });
+  for (size_t begin = 0; begin < counts.size(); begin += kAtOnce) {
+    ArrayRef<int64_t> wave = ArrayRef(counts).drop_front(begin).take_front(kAtOnce);
+    double mustBeat = best ? best->summary.stepSeconds : INFINITY;
+    std::vector<FailureOr<FoundPlan>> found(wave.size());
+    runTasks(static_cast<int>(choice.searchThreads), static_cast<int>(wave.size()), [&](int i) {
+      PlanChoice its = choice;
+      its.pipeline.positions = wave[i];
+      its.searchThreads = std::max<int64_t>(1, choice.searchThreads / static_cast<int64_t>(wave.size()));
+      found[i] = searchPipeline(module, its, precision, mustBeat);
+    });
+    for (auto [stages, its] : llvm::zip_equal(wave, found)) {
+      if (failed(its))
+        continue;
+      append(bounded, std::move(its->bounded));
+      bool isFound = bool(its->planned);
+      tried.push_back({stages, isFound ? std::optional(its->summary.stepSeconds) : std::nullopt});
+      if (isFound && (!best || its->summary.stepSeconds < best->summary.stepSeconds))
+        best = std::move(*its);
+    }
   }
 }
 
@@ -98,6 +112,7 @@ static FailureOr<FoundPlan> searchAllStages(ModuleOp module, const PlanChoice &c
 FailureOr<FoundPlan> windlass::searchStages(ModuleOp module, const PlanChoice &choice, StringRef precision,
                                             Begin begin) {
   auto start = std::chrono::steady_clock::now();
+  ThreadedContext threaded(module.getContext());
   Meshes bounded;
   auto search = choice.searchesStages ? searchAllStages : searchGivenStages;
   FailureOr<FoundPlan> found = search(module, choice, precision, begin, bounded);

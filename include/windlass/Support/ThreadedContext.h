@@ -6,15 +6,19 @@
 
 namespace windlass {
 
-/// Lets several threads use a context as long as it lives. The tools' context is of one thread otherwise, which takes
-/// no locks.
+/// Lets several threads use a context as long as it lives; made and destroyed where one thread does. The tools' context
+/// is of one thread otherwise, which takes no locks.
 class ThreadedContext {
 public:
   explicit ThreadedContext(mlir::MLIRContext *context)
       : context(context), wasThreaded(context->isMultithreadingEnabled()) {
-    context->enableMultithreading();
+    if (!wasThreaded)
+      context->enableMultithreading();
   }
-  ~ThreadedContext() { context->enableMultithreading(wasThreaded); }
+  ~ThreadedContext() {
+    if (!wasThreaded)
+      context->disableMultithreading();
+  }
   ThreadedContext(const ThreadedContext &) = delete;
   ThreadedContext &operator=(const ThreadedContext &) = delete;
 

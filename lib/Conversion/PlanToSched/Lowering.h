@@ -20,10 +20,6 @@ mlir::FailureOr<mlir::Value> lowerReshard(mlir::OpBuilder &builder, mlir::Locati
 mlir::FailureOr<mlir::Operation *> cloneLocal(mlir::OpBuilder &builder, mlir::Operation &op, mlir::IRMapping &mapping,
                                               plan::MeshAttr mesh);
 
-/// Returns the memory in which an op of `@update` runs: the host's for an optimizer step whose master copy and state are
-/// there, in the layouts in which it reads and makes them.
-plan::MemoryKind getUpdateMemory(mlir::Operation *op);
-
 /// The resources of a program, by what they stand for.
 class Resources {
 public:
@@ -53,6 +49,9 @@ public:
   ResourceOp ofScalar(train::Hyperparameter name, plan::MemoryKind memory) {
     return scalars.lookup({static_cast<int64_t>(name), static_cast<int64_t>(memory)});
   }
+  /// Returns the memory in which an op of `@update` runs: the host's for an optimizer step whose master copy and state
+  /// are there, in the layouts in which it reads and makes them.
+  plan::MemoryKind getUpdateMemory(mlir::Operation *op) const;
   ResourceOp getLoss() { return loss; }
   ResourceOp getGradientNorm() { return gradientNorm; }
   ResourceOp getEvaluation() { return evaluation; }
@@ -67,6 +66,8 @@ private:
                      plan::LayoutAttr layout);
 
   mlir::ModuleOp module;
+  /// The parameters and functions of `module`.
+  mlir::SymbolTable symbols;
   plan::MeshAttr mesh;
   mlir::OpBuilder builder;
   llvm::StringMap<ResourceOp> inputs, parameters, masters, gradients, reducedGradients;

@@ -97,7 +97,7 @@ public:
   bool runsOnHost(Operation &op) const {
     if (llvm::isa<train::SquareSumOp, train::AccumulateOp>(op))
       return llvm::all_of(op.getOperands(), [&](Value operand) { return onHost.contains(operand); });
-    return getUpdateMemory(&op) == plan::MemoryKind::host;
+    return resources.getUpdateMemory(&op) == plan::MemoryKind::host;
   }
 
   /// Maps the operands of an operator that runs on the device to values in its memory.

@@ -9,7 +9,7 @@ using namespace windlass::sched;
 using plan::LayoutAttr;
 
 Resources::Resources(ModuleOp module, ProgramOp program)
-    : module(module), mesh(program.getMesh()), builder(OpBuilder::atBlockBegin(program.getBody())) {}
+    : module(module), symbols(module), mesh(program.getMesh()), builder(OpBuilder::atBlockBegin(program.getBody())) {}
 
 FailureOr<Resources> Resources::create(ModuleOp module, ProgramOp program) {
   Resources resources(module, program);
@@ -59,7 +59,7 @@ LogicalResult Resources::declareInputs() {
   return success();
 }
 
-plan::MemoryKind sched::getUpdateMemory(Operation *op) {
+plan::MemoryKind Resources::getUpdateMemory(Operation *op) const {
   if (!train::isOptimizerStep(op))
     return plan::MemoryKind::device;
   // What follows a step follows it to its memory.
@@ -73,12 +73,10 @@ plan::MemoryKind sched::getUpdateMemory(Operation *op) {
     if (!operand.getDefiningOp<train::ReadOp>() || !staysThere(result))
       return plan::MemoryKind::device;
   }
-  auto lookup = [&](FlatSymbolRefAttr name) {
-    return SymbolTable::lookupNearestSymbolFrom<train::ParameterOp>(op, name);
-  };
-  train::ParameterOp weight = lookup(op->getOperand(0).getDefiningOp<train::ReadOp>().getParameterAttr());
+  auto read = op->getOperand(0).getDefiningOp<train::ReadOp>();
+  auto weight = symbols.lookup<train::ParameterOp>(read.getParameter());
   if (weight && weight.getOf())
-    weight = lookup(weight.getOfAttr());
+    weight = symbols.lookup<train::ParameterOp>(*weight.getOf());
   return weight ? plan::getStateMemory(weight) : plan::MemoryKind::device;
 }
 
@@ -129,7 +127,7 @@ LogicalResult Resources::declareParameters() {
       LayoutAttr layout = layoutOf(parameter, plan::kMasterLayoutAttr);
       if (!layout)
         return parameter.emitOpError("has no layouts");
-      auto weight = module.lookupSymbol<train::ParameterOp>(parameter.getOfAttr());
+      auto weight = symbols.lookup<train::ParameterOp>(*parameter.getOf());
       parameters[parameter.getSymName()] =
           describe(declare(parameter.getLoc(), ResourceKind::state, "state_" + parameter.getSymName(),
                            parameter.getTensorType(), layout.withMemory(plan::getStateMemory(weight))),
@@ -155,7 +153,7 @@ void Resources::declareScalars() {
 }
 
 LogicalResult Resources::declareOthers() {
-  auto lookup = [&](StringRef name) { return module.lookupSymbol<func::FuncOp>(name); };
+  auto lookup = [&](StringRef name) { return symbols.lookup<func::FuncOp>(name); };
   auto declareResult = [&](func::FuncOp function, unsigned result, ResourceKind kind,
                            const Twine &name) -> FailureOr<ResourceOp> {
     auto type = llvm::dyn_cast<RankedTensorType>(function.getResultTypes()[result]);

@@ -111,7 +111,7 @@ LayoutAttr Propagation::layoutOf(Value value) {
   auto argument = llvm::dyn_cast<BlockArgument>(value);
   if (argument && function.getName() == train::kUpdateFunction)
     if (auto name = function.getArgAttrOfType<FlatSymbolRefAttr>(argument.getArgNumber(), train::kGradientAttr))
-      if (auto parameter = symbols.lookup<train::ParameterOp>(name.getAttr()))
+      if (auto parameter = getSymbols().lookup<train::ParameterOp>(name.getAttr()))
         if (auto master = parameter->getAttrOfType<LayoutAttr>(kMasterLayoutAttr))
           return master;
   return getLayout(value);
@@ -124,6 +124,12 @@ SmallVector<LayoutAttr> Propagation::getOperandLayouts(Operation &op) {
   return layouts;
 }
 
+const SymbolTable &Propagation::getSymbols() {
+  if (!symbols)
+    symbols.emplace(function->getParentOfType<ModuleOp>());
+  return *symbols;
+}
+
 const OpLayouts *Propagation::infer(Operation &op) {
   auto strategy = op.getAttrOfType<StrategyAttr>(kStrategyAttr);
   SmallVector<LayoutAttr> available = getOperandLayouts(op);
@@ -132,7 +138,8 @@ const OpLayouts *Propagation::infer(Operation &op) {
   bool isKnown =
       llvm::isa<train::TrainOpInterface>(op) && strategy && last.strategy == strategy && last.available == available;
   if (!isKnown) {
-    FailureOr<OpLayouts> layouts = inferLayouts(&op, available, mesh, &symbols);
+    bool namesParameter = llvm::isa<train::ReadOp, train::WriteOp>(op);
+    FailureOr<OpLayouts> layouts = inferLayouts(&op, available, mesh, namesParameter ? &getSymbols() : nullptr);
     if (failed(layouts))
       return nullptr;
     last = {strategy, std::move(available), std::move(*layouts)};

@@ -8,6 +8,7 @@
 #include "mlir/IR/SymbolTable.h"
 
 #include <map>
+#include <optional>
 
 namespace windlass::plan {
 
@@ -39,8 +40,7 @@ public:
   /// `pins` hold for strategies and for the layouts in which results are found.
   Propagation(mlir::func::FuncOp function, MeshAttr mesh, const ReadLayouts &reads,
               const llvm::DenseMap<mlir::Operation *, Splits> &seeds, const Pins &pins)
-      : function(function), symbols(function->getParentOfType<mlir::ModuleOp>()), mesh(mesh),
-        context(function.getContext()), reads(reads), seeds(seeds), pins(pins) {}
+      : function(function), mesh(mesh), context(function.getContext()), reads(reads), seeds(seeds), pins(pins) {}
 
   /// Gives every op, or each of `ops` (in their order in the block), a strategy and layouts.
   mlir::LogicalResult run();
@@ -54,6 +54,7 @@ public:
   mlir::FailureOr<LayoutAttr> getWanted(mlir::Value value);
 
 private:
+  const mlir::SymbolTable &getSymbols();
   LayoutAttr layoutOf(mlir::Value value);
   llvm::SmallVector<LayoutAttr> getOperandLayouts(mlir::Operation &op);
   /// Returns the layouts of an op under its strategy and those of its operands; null after an error.
@@ -65,7 +66,8 @@ private:
   const PinnedOp *getPin(mlir::Operation &op) const;
 
   mlir::func::FuncOp function;
-  mlir::SymbolTable symbols;
+  /// Those of the module, once they have been asked for.
+  std::optional<mlir::SymbolTable> symbols;
   MeshAttr mesh;
   mlir::MLIRContext *context;
   const ReadLayouts &reads;
