@@ -1,6 +1,7 @@
 #include "windlass/Schedule/ArenaPacker.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <numeric>
 
@@ -18,7 +19,7 @@ struct Placed {
 
 /// The intervals placed so far, by offset, so that gaps are met from the bottom up. Nearly all time goes into passing
 /// over dense intervals, and most intervals are short compared with those of the stash: so there is also a list for
-/// each part of the time, of the intervals that live then.
+/// each part of the time, of the intervals that live then. The list of all is sorted when a long interval needs it.
 class Shelf {
 public:
   Shelf(int64_t first, int64_t last, size_t count)
@@ -26,16 +27,19 @@ public:
     all.reserve(count);
   }
 
-  int64_t findLowestGap(const LiveInterval &interval) const {
+  int64_t findLowestGap(const LiveInterval &interval) {
     size_t from = partOf(interval.first), to = partOf(interval.last);
-    if (to - from > 1)
+    if (to - from > 1) {
+      if (sorted < all.size())
+        sortAll();
       return findLowestGap(interval, all, none);
+    }
     return findLowestGap(interval, parts[from], to > from ? parts[to] : none);
   }
 
   void place(const LiveInterval &interval, int64_t offset) {
     Placed placed = {offset, offset + interval.bytes, interval.first, interval.last};
-    insert(all, placed);
+    all.push_back(placed);
     for (size_t part = partOf(interval.first); part <= partOf(interval.last); ++part)
       insert(parts[part], placed);
   }
@@ -46,10 +50,20 @@ private:
 
   size_t partOf(int64_t time) const { return static_cast<size_t>((time - first) / partLength); }
 
+  static bool isLower(const Placed &a, const Placed &b) { return a.offset < b.offset; }
+
   static void insert(List &list, const Placed &placed) {
-    auto behind = std::upper_bound(list.begin(), list.end(), placed.offset,
-                                   [](int64_t offset, const Placed &other) { return offset < other.offset; });
-    list.insert(behind, placed);
+    list.insert(std::upper_bound(list.begin(), list.end(), placed, isLower), placed);
+  }
+
+  void sortAll() {
+    auto fresh = all.begin() + static_cast<int64_t>(sorted);
+    std::sort(fresh, all.end(), isLower);
+    List merged;
+    merged.reserve(all.capacity());
+    std::merge(all.begin(), fresh, fresh, all.end(), std::back_inserter(merged), isLower);
+    all = std::move(merged);
+    sorted = all.size();
   }
 
   /// Finds the lowest gap among the intervals that are in at least one of the lists.
@@ -70,6 +84,8 @@ private:
   int64_t first, partLength;
   const List none;
   List all;
+  /// How many of `all`, from the first on, are in order.
+  size_t sorted = 0;
   std::vector<List> parts;
 };
 
