@@ -247,7 +247,11 @@ class PlanTest(PipelineCase):
         """Over slow links stages send less than gradients take; over fast ones no rank waits for others without."""
         model = self.model('llama', layers=4, width=64)
         for link, has_stages in ((3 * 10**7, True), (10**11, False)):
-            found, path = self.search(model, self.machine(4, link), '--stages', 'auto')
+            plans = []
+            for threads in (1, 2, 3):
+                found, path = self.search(model, self.machine(4, link), '--stages', 'auto', '--threads', threads)
+                plans.append((path.read_bytes(), path.with_suffix('.cert').read_bytes()))
+            self.assertTrue(plans[0] == plans[1] == plans[2], 'plans of different numbers of threads')
             tried = {row['stages']: row['step_seconds'] for row in found['tried_stages']}
             stages = found['pipeline']['stages'] if 'pipeline' in found else 1
             self.assertEqual(stages > 1, has_stages)
