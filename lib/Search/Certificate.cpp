@@ -154,8 +154,8 @@ private:
       addLeastPair<__int128>(edge, messages);
   }
 
-  /// Adds the least of what the edge costs and does not hand over to its nodes, in units of messages. All sums are
-  /// within three times 2^62, and within 2^63 where messages are below 2^60.
+  /// Adds the least cost of a pair of labels that the edge does not hand over to its nodes, in units of messages. Sums
+  /// are within three times 2^62, and within 2^63 where messages are below 2^60.
   template <typename Integer> void addLeastPair(const Edge &edge, const Messages *messages) {
     const std::vector<int64_t> &table = problem.tables[edge.table], &from = problem.nodes[edge.from].costs,
                                &to = problem.nodes[edge.to].costs;

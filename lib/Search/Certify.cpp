@@ -81,19 +81,19 @@ private:
       meter.spend(2 * model.passWork + 2 * model.rows);
     }
     dual.setPrices(roundPrices(prices.best()));
-    // Messages follow the prices that were best. Each step raises the bound or has no further to go, so that the last
-    // ones are written down and proven, which takes as long as a step.
-    double before = -INFINITY;
-    for (int step = 0; step < kLastSteps && before < aim && (step == 0 || !meter.isOver()); ++step) {
+    // Messages follow the prices that were best. Each step raises the bound until none does, so only the messages of
+    // the last step are written down and proven.
+    double reached = -INFINITY;
+    for (int step = 0; step < kLastSteps && reached < aim && (step == 0 || !meter.isOver()); ++step) {
       dual.forward();
       double bound = dual.backward();
       meter.spend(2 * model.passWork);
-      if (bound <= before)
+      if (bound <= reached)
         break;
-      before = bound;
+      reached = bound;
     }
     keepMessages(model, dual);
-    meter.spend(2 * model.passWork);
+    meter.spend(2 * model.passWork); // which takes as long as a step
   }
 
   /// Sets the prices of the kept certificate, and returns them as it represents them.

@@ -6,8 +6,8 @@
 
 namespace windlass {
 
-/// Lets several threads use a context as long as it lives; made and destroyed where one thread does. The tools' context
-/// is of one thread otherwise, which takes no locks.
+/// Lets several threads use a context as long as this object lives. Only one thread may use the context when the object
+/// is made and when it is destroyed. The tools' contexts serve one thread otherwise, and then take no locks.
 class ThreadedContext {
 public:
   explicit ThreadedContext(mlir::MLIRContext *context)

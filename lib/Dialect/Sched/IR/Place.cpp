@@ -75,7 +75,8 @@ std::optional<ArenaTable::Area> ArenaTable::find(StringAttr name) const {
 
 bool sched::isSame(Value a, Value b) { return a.getType() == b.getType() && getPlace(a) == getPlace(b); }
 
-/// Returns the bytes of a buffer from its arena's first byte on; more than those where they are too many runs.
+/// Returns the bytes of a buffer, counted from its arena's first byte; where they consist of too many runs, all bytes
+/// from the first to the last.
 static std::vector<schedule::ByteRange> getRanges(Value buffer) {
   auto type = cast<MemRefType>(buffer.getType());
   auto strides = getStrides(type);

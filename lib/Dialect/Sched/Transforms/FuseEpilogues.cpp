@@ -31,12 +31,12 @@ public:
           sums[getPlace(launch.getIns()[0])].push_back(launch);
       }
     for (LaunchOp product : products)
-      if (!fuseMap(product) && !fuseNorm(product) && !fuseSum(product, product.getIns()[1], true, sums))
-        fuseSum(product, product.getIns()[0], false, sums);
+      if (!fuseMap(product) && !fuseNorm(product) && !fuseSum(product, /*sumsB=*/true, sums))
+        fuseSum(product, /*sumsB=*/false, sums);
   }
 
 private:
-  /// The commands that sum columns, in the order of the block, by what they read.
+  /// The commands that sum columns, in the order of the block, by the place that they read.
   using Sums = llvm::DenseMap<Place, SmallVector<LaunchOp>>;
 
   static bool isPlainProduct(LaunchOp op) {
@@ -190,13 +190,15 @@ private:
     std::rotate(strides->begin(), strides->begin() + count, strides->end());
     return MemRefType::get(shape, type.getElementType(), StridedLayoutAttr::get(type.getContext(), 0, *strides));
   }
-  /// Lets the product sum the columns of one of its operands, `b` where `sumsB` is true, where another command does.
-  bool fuseSum(LaunchOp product, Value operand, bool sumsB, Sums &sums) {
+
+  /// Lets the product sum the columns of its second operand, or of its first one without `sumsB`, in the place of a
+  /// command of `sums`. Returns whether there is such a command.
+  bool fuseSum(LaunchOp product, bool sumsB, Sums &sums) {
+    Value a = product.getIns()[0], b = product.getIns()[1], out = product.getOuts()[0], operand = sumsB ? b : a;
     auto its = sums.find(getPlace(operand));
     if (its == sums.end())
       return false;
     int64_t contracted = product.getIntegerSetting("contract_rank");
-    Value a = product.getIns()[0], b = product.getIns()[1], out = product.getOuts()[0];
     MemRefType summed = turned(typeOf(operand), sumsB ? contracted : 0);
     for (LaunchOp *it = its->second.begin(); it != its->second.end(); ++it) {
       LaunchOp sum = *it;

@@ -66,7 +66,7 @@ private:
   const PinnedOp *getPin(mlir::Operation &op) const;
 
   mlir::func::FuncOp function;
-  /// Those of the module, once they have been asked for.
+  /// The symbols of the module, made when `getSymbols` is called first.
   std::optional<mlir::SymbolTable> symbols;
   MeshAttr mesh;
   mlir::MLIRContext *context;
@@ -74,7 +74,8 @@ private:
   const llvm::DenseMap<mlir::Operation *, Splits> &seeds;
   const Pins &pins;
   llvm::DenseMap<mlir::Value, LayoutAttr> found;
-  /// What `infer` returned last, and from what: each op is asked for once for itself and once for each of its operands.
+  /// What `infer` has returned last for an op, and what it followed from: `infer` is called once for each op and once
+  /// more for each of its operands.
   struct Inferred {
     StrategyAttr strategy;
     llvm::SmallVector<LayoutAttr> available;

@@ -4,12 +4,13 @@
 
 #include "mlir/IR/BuiltinTypes.h"
 
+#include <algorithm>
 #include <optional>
 
 namespace windlass::sched {
 
-/// Returns the strides of the dims of a type, in elements; none where its layout has none. Those of a dense type are
-/// computed here, as MLIR takes them from affine expressions, which was a tenth of the time of a search.
+/// Returns the strides of a type's dims, in elements; none where its layout has none. The strides of a dense type are
+/// computed here: MLIR derives them from affine expressions, which took a tenth of the time of a search.
 inline std::optional<llvm::SmallVector<int64_t>> getStrides(mlir::MemRefType type) {
   llvm::SmallVector<int64_t> strides;
   if (type.getLayout().isIdentity() && type.hasStaticShape()) {
