@@ -55,11 +55,12 @@ module attributes {plan.mesh = #plan.mesh<[<"a", 2>, <"b", 2>]>} {
     // CHECK: %[[V:.*]] = sched.load @master_v : tensor<6xf32>
     %0 = train.read @v : tensor<8x3xf32> {plan.strategy = #plan.strategy<[]>, plan.layouts = [#plan.layout<[<[<8, ["a"]>]>, <[<3>]>] flat = ["b"]>]}
     // Ranges of the one are no parts of the other.
-    // CHECK: %[[ROWS:.*]] = sched.all_gather %[[V]] dim 0 over ["b"] : tensor<6xf32> -> tensor<12xf32>
+    // CHECK: %[[RANGE:.*]] = train.reshape %[[V]] : tensor<6xf32> -> tensor<1x1x6xf32>
+    // CHECK: %[[ROWS:.*]] = sched.all_gather %[[RANGE]] dim 1 over ["b"] : tensor<1x1x6xf32> -> tensor<1x2x6xf32>
     // CHECK: sched.permute
     // CHECK: sched.own_part %{{.*}} dim 1 over ["a"] : tensor<1x2x6xf32> -> tensor<1x1x6xf32>
     %1 = plan.reshard %0 from <[<[<8, ["a"]>]>, <[<3>]>] flat = ["b"]> to <[<[<8, ["b"]>]>, <[<3>]>] flat = ["a"]> : tensor<8x3xf32>
-    // CHECK: sched.all_gather %{{.*}} dim 0 over ["a"] : tensor<6xf32> -> tensor<12xf32>
+    // CHECK: sched.all_gather %{{.*}} dim 1 over ["a"] : tensor<1x1x6xf32> -> tensor<1x2x6xf32>
     %2 = plan.reshard %1 from <[<[<8, ["b"]>]>, <[<3>]>] flat = ["a"]> to <[<[<8, ["a"]>]>, <[<3>]>] flat = ["b"]> : tensor<8x3xf32>
     train.write @v, %2 : tensor<8x3xf32> {plan.strategy = #plan.strategy<[]>}
     // What is sliced needs not be scattered.

@@ -120,10 +120,11 @@ private:
 
   void gather(ReshardPlan &plan, int64_t elements) {
     int64_t range = getElements(from), members = getMembers(fromAxes);
-    ReshardStep step = makeStep(Kind::AllGather, {range});
+    // Parts of dims are gathered along dim 1 too, so that one unit may have both.
+    ReshardStep step = makeStep(Kind::AllGather, {1, 1, range});
     step.axes.assign(fromAxes.begin(), fromAxes.end());
     step.members = members;
-    step.join = 0;
+    step.join = 1;
     append(plan, std::move(step), double(members - 1) * range, members * range);
     if (members * range == elements)
       return;

@@ -3,6 +3,7 @@
 // RUN: windlass-opt %S/Inputs/mlp.mlir --plan-apply-strategy="ranks=8 strategy=zero3" --plan-verify-layouts=materialized=false | FileCheck %s --check-prefix=WEIGHTS
 // RUN: windlass-opt %S/Inputs/mlp.mlir --plan-apply-strategy="ranks=4 strategy=zero1 pins=step.1=[6];[6]" --plan-materialize-layouts --plan-verify-layouts | FileCheck %s --check-prefix=FOUND
 // RUN: windlass-opt %S/Inputs/mlp.mlir --plan-apply-strategy="ranks=4 pins=layer0.bias=master:[6]flat(data),layer0.bias=gradient:[6]flat(data)" --plan-materialize-layouts --plan-verify-layouts --plan-to-sched --sched-verify-async | FileCheck %s --check-prefix=PINNED
+// RUN: windlass-opt %S/Inputs/mlp.mlir --plan-apply-strategy="ranks=4 strategy=zero1" --plan-materialize-layouts --plan-to-sched --sched-join-collectives | FileCheck %s --check-prefix=UNIT
 
 // Four ranks divide the rows of the first weight; the other weights are sharded in ranges. Rank does not matter.
 // CHECK: weight @w0 {{.*}}plan.master_layout = #plan.layout<[<[<4, ["data"]>]>, <[<6>]>]>
@@ -44,6 +45,10 @@
 // PINNED: %[[FLAT:.*]] = train.reshape %[[RANGE]]
 // PINNED: sched.add_to @gradient_b0, %[[FLAT]] : tensor<2xf32>
 // PINNED-LABEL: @update
-// PINNED: %[[GATHERED:.*]] = sched.all_gather %{{.*}} dim 0 over ["data"] : tensor<2xf32> -> tensor<8xf32>
-// PINNED: %[[KEPT:.*]] = train.slice %[[GATHERED]] from [0] sizes [6]
+// PINNED: %[[GATHERED:.*]] = sched.all_gather %{{.*}} dim 1 over ["data"] : tensor<1x1x2xf32> -> tensor<1x4x2xf32>
+// PINNED: %[[RANGE:.*]] = train.reshape %[[GATHERED]] : tensor<1x4x2xf32> -> tensor<8xf32>
+// PINNED: %[[KEPT:.*]] = train.slice %[[RANGE]] from [0] sizes [6]
 // PINNED: sched.store @parameter_b0, %[[KEPT]]
+
+// One unit gathers what is sharded in rows and what is sharded in ranges.
+// UNIT: sched.all_gather %{{.*}}, %{{.*}} dim 1 over ["data"] : tensor<1x1x6xf32>, tensor<1x1x2xf32> -> tensor<1x4x6xf32>, tensor<1x4x2xf32>
