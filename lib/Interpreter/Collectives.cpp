@@ -1,6 +1,7 @@
 #include "Collectives.h"
 
 #include "windlass/Dialect/Sched/IR/PositionCollectives.h"
+#include "windlass/rt/detail/row_routes.h"
 
 #include <map>
 
@@ -93,6 +94,37 @@ SmallVector<Tensor> windlass::interpreter::allGather(ArrayRef<Tensor> members, i
 
 SmallVector<Tensor> windlass::interpreter::reduceScatter(ArrayRef<Tensor> members, int64_t dim, ReductionKind kind) {
   return ownPart(SmallVector<Tensor>(members.size(), combineAll(members, kind)), dim);
+}
+
+/// Returns the rows of tokens that choose an expert of the member, and 0 for all others.
+static Tensor maskRows(const Tensor &rows, const Tensor &choices, int64_t experts, int64_t members, int64_t member) {
+  int64_t chosen = choices.getShape()[1], own = experts / members, columns = rows.getShape()[1];
+  rt::detail::row_routes routes = {
+      choices.values<int64_t>().data(), rows.getShape()[0] / members, chosen, own, columns, rt::element_type::f32};
+  Tensor masked = rows;
+  dispatchFloat(rows.getKind(), [&](auto zero) {
+    auto values = masked.mutableValues<decltype(zero)>();
+    for (int64_t token = 0; token < rows.getShape()[0]; ++token)
+      if (!routes.reaches(token, static_cast<int32_t>(member)))
+        llvm::fill(values.slice(token * columns, columns), zero);
+  });
+  return masked;
+}
+
+SmallVector<Tensor> windlass::interpreter::gatherRows(ArrayRef<Tensor> members, const Tensor &choices,
+                                                      int64_t experts) {
+  SmallVector<Tensor> results = allGather(members, 0);
+  for (auto [member, result] : llvm::enumerate(results))
+    result = maskRows(result, choices, experts, results.size(), member);
+  return results;
+}
+
+SmallVector<Tensor> windlass::interpreter::scatterRows(ArrayRef<Tensor> members, const Tensor &choices,
+                                                       int64_t experts) {
+  SmallVector<Tensor> masked;
+  for (auto [member, rows] : llvm::enumerate(members))
+    masked.push_back(maskRows(rows, choices, experts, members.size(), member));
+  return reduceScatter(masked, 0, train::ReductionKind::sum);
 }
 
 SmallVector<Tensor> windlass::interpreter::allToAll(ArrayRef<Tensor> members, int64_t splitDim, int64_t concatDim) {

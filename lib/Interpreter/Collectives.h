@@ -31,6 +31,11 @@ llvm::SmallVector<Tensor> allGather(llvm::ArrayRef<Tensor> members, int64_t dim)
 llvm::SmallVector<Tensor> reduceScatter(llvm::ArrayRef<Tensor> members, int64_t dim, train::ReductionKind kind);
 llvm::SmallVector<Tensor> allToAll(llvm::ArrayRef<Tensor> members, int64_t splitDim, int64_t concatDim);
 llvm::SmallVector<Tensor> permute(llvm::ArrayRef<Tensor> members, llvm::ArrayRef<int64_t> destinations);
+/// Returns what each member gets of the rows of all members' tokens: those of tokens that choose one of its experts, of
+/// which each member has an equal part; all other rows are 0. `choices` are those of all tokens.
+llvm::SmallVector<Tensor> gatherRows(llvm::ArrayRef<Tensor> members, const Tensor &choices, int64_t experts);
+/// Returns the sums of the rows of each member's tokens on the members with the experts of their choice.
+llvm::SmallVector<Tensor> scatterRows(llvm::ArrayRef<Tensor> members, const Tensor &choices, int64_t experts);
 llvm::SmallVector<Tensor> ownPart(llvm::ArrayRef<Tensor> members, int64_t dim);
 
 } // namespace windlass::interpreter

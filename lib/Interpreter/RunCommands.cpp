@@ -74,6 +74,8 @@ private:
   LogicalResult runLaunch(sched::LaunchOp op, int64_t index);
   LogicalResult runMap(sched::LaunchMapOp op, int64_t index);
   LogicalResult runCollective(sched::LaunchCollectiveOp op);
+  /// Exchanges rows of tokens among the members of one group. What no member reads is 0.
+  void exchangeRows(sched::LaunchCollectiveOp op, ArrayRef<Buffer> ins, const Buffer &out, ArrayRef<int64_t> members);
   /// Moves one pair of the buffers of a collective among the members of one group.
   LogicalResult exchange(sched::LaunchCollectiveOp op, const Buffer &in, const Buffer &out, ArrayRef<int64_t> members);
   /// Combines over positions; false where another one has not come to it.
@@ -386,14 +388,35 @@ LogicalResult BufferMachine::runCollective(sched::LaunchCollectiveOp op) {
   for (const Buffer &in : *ins)
     if (failed(report(op, checker->read(in.window, /*mayBeUnwritten=*/true))))
       return failure();
-  for (auto [in, out] : llvm::zip_equal(*ins, *outs))
-    if (failed(report(op, checker->write(out.window, in.window == out.window))))
+  for (const Buffer &out : *outs)
+    if (failed(report(op, checker->write(out.window, llvm::any_of(*ins, [&](const Buffer &in) {
+                                           return in.window == out.window;
+                                         })))))
       return failure();
+  if (op.exchangesRows()) {
+    for (const SmallVector<int64_t> &members : *groups)
+      exchangeRows(op, *ins, outs->front(), members);
+    return success();
+  }
   for (const SmallVector<int64_t> &members : *groups)
     for (auto [in, out] : llvm::zip_equal(*ins, *outs))
       if (failed(exchange(op, in, out, members)))
         return failure();
   return success();
+}
+
+void BufferMachine::exchangeRows(sched::LaunchCollectiveOp op, ArrayRef<Buffer> ins, const Buffer &out,
+                                 ArrayRef<int64_t> members) {
+  SmallVector<Tensor> rows;
+  for (int64_t rank : members)
+    rows.push_back(load(ins[0], rank));
+  Tensor choices = load(ins[1], members.front());
+  auto experts = static_cast<int64_t>(*op.getExperts());
+  SmallVector<Tensor> results = op.getKind() == sched::CollectiveKind::gather_rows
+                                    ? gatherRows(rows, choices, experts)
+                                    : scatterRows(rows, choices, experts);
+  for (auto [rank, result] : llvm::zip_equal(members, results))
+    store(out, result, rank);
 }
 
 LogicalResult BufferMachine::exchange(sched::LaunchCollectiveOp op, const Buffer &in, const Buffer &out,
@@ -430,6 +453,9 @@ LogicalResult BufferMachine::exchange(sched::LaunchCollectiveOp op, const Buffer
              << op.getDestinations()->size() << " members, but there are " << count;
     results = permute(parts, *op.getDestinations());
     break;
+  case sched::CollectiveKind::gather_rows:
+  case sched::CollectiveKind::scatter_rows:
+    llvm_unreachable("rows are exchanged by themselves");
   }
   for (auto [rank, result] : llvm::zip_equal(members, results))
     store(out, result.reshaped(out.type.getShape()), rank);

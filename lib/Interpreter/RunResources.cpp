@@ -52,6 +52,8 @@ private:
   template <class Function>
   LogicalResult onEach(Operation &op, ArrayAttr axes, ArrayRef<RankValues> operands, SpmdValues &results,
                        Function collective);
+  template <class Op, class Function>
+  LogicalResult exchangeRows(Op op, ArrayRef<RankValues> operands, RankValues &result, Function exchange);
   LogicalResult runMap(sched::MapOp op, ArrayRef<RankValues> operands, SpmdValues &results);
 
   sched::ProgramOp program;
@@ -149,6 +151,23 @@ LogicalResult TensorMachine::onEach(Operation &op, ArrayAttr axes, ArrayRef<Rank
   return success();
 }
 
+template <class Op, class Function>
+LogicalResult TensorMachine::exchangeRows(Op op, ArrayRef<RankValues> operands, RankValues &result, Function exchange) {
+  auto communicators = communicatorsOver(mesh, op.getAxes());
+  if (!communicators || communicators->front().size() != static_cast<size_t>(op.getMembers()))
+    return op.emitError("cannot be executed: the mesh ") << mesh << " has no such members over " << op.getAxes();
+  result.resize(mesh.getRanks());
+  for (const SmallVector<int64_t> &members : *communicators) {
+    SmallVector<Tensor> rows;
+    for (int64_t rank : members)
+      rows.push_back(operands[0][rank]);
+    SmallVector<Tensor> exchanged = exchange(rows, operands[1][members.front()], op.getExperts());
+    for (auto [rank, tensor] : llvm::zip_equal(members, exchanged))
+      result[rank] = std::move(tensor);
+  }
+  return success();
+}
+
 LogicalResult TensorMachine::runMap(sched::MapOp op, ArrayRef<RankValues> operands, SpmdValues &results) {
   FailureOr<func::FuncOp> function = scalarFunctionOf(op, op.getFunctionAttr(), operands.size(), op.getNumResults());
   if (failed(function))
@@ -235,6 +254,10 @@ FailureOr<Progress> TensorMachine::runSpecial(Operation &op, ArrayRef<RankValues
     return done(onMembers(op, permutation.getAxes(), operands[0], op.getResult(0), results[0],
                           [&](ArrayRef<Tensor> members) { return permute(members, permutation.getDestinations()); }));
   }
+  if (auto gather = llvm::dyn_cast<sched::GatherRowsOp>(op))
+    return done(exchangeRows(gather, operands, results[0], gatherRows));
+  if (auto scatter = llvm::dyn_cast<sched::ScatterRowsOp>(op))
+    return done(exchangeRows(scatter, operands, results[0], scatterRows));
   if (auto own = llvm::dyn_cast<sched::OwnPartOp>(op); own && isDim(own.getDim()))
     return done(onMembers(op, own.getAxes(), operands[0], op.getResult(0), results[0],
                           [&](ArrayRef<Tensor> members) { return ownPart(members, own.getDim()); }));

@@ -63,6 +63,7 @@ void windlass::addPhase(OpPassManager &manager, Phase phase, const FunctionsOpti
     return;
   case Phase::fuse: {
     OpPassManager &programs = manager.nest<sched::ProgramOp>();
+    programs.addPass(sched::createRouteRows());
     programs.addPass(sched::createFuseElementwise());
     // What is gathered early are units.
     programs.addPass(sched::createJoinCollectives());

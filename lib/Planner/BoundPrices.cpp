@@ -1,5 +1,6 @@
 #include "BoundPrices.h"
 
+#include "RowSites.h"
 #include "StepCosts.h"
 
 using namespace mlir;
@@ -182,9 +183,11 @@ void BoundPrices::addReshards(int32_t from, int32_t to, const ReshardSite &site,
   auto isForbidden = [this, type = site.type](plan::LayoutAttr found, plan::LayoutAttr wanted) {
     return reshards.getCost(type, found, wanted) >= search::kForbidden;
   };
-  auto getNanoseconds = [this, site](plan::LayoutAttr found, plan::LayoutAttr wanted) {
+  std::optional<RowSite> rows = findRowSite(groups, site);
+  auto getNanoseconds = [this, site, rows](plan::LayoutAttr found, plan::LayoutAttr wanted) {
     return toWholeCost(site.count * builder.getSetting().accumulationSteps,
-                       reshards.getLeastCost(site.type, found, wanted));
+                       rows ? reshards.getLeastRowCost(site.type, found, wanted, rows->route)
+                            : reshards.getLeastCost(site.type, found, wanted));
   };
   // Readers that want the same layout share a reshard, so that of the first reader is the only one that counts.
   bool isCounted =

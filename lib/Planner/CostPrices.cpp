@@ -1,5 +1,6 @@
 #include "CostPrices.h"
 
+#include "RowSites.h"
 #include "StepCosts.h"
 
 using namespace mlir;
@@ -76,6 +77,17 @@ int64_t CostPrices::getReshardCost(const ReshardSite &site, plan::LayoutAttr fro
 }
 
 void CostPrices::addReshards(int32_t from, int32_t to, const ReshardSite &site, const EdgeLayouts &layouts) {
+  // Which axes split the experts is known from the label of their operator, and not from the layouts of rows.
+  std::optional<RowSite> rows = findRowSite(groups, site);
+  if (rows && (rows->route.isReader ? to : from) == ProblemNodes::ofOperator(rows->group)) {
+    builder.addEdge(from, to, site.type, layouts.found, [this, site, rows = *rows, layouts](size_t i, size_t j) {
+      const OperatorLabel &label = labels.ofOperator(rows.group)[rows.route.isReader ? j : i];
+      return toCost(
+          site.count * builder.getSetting().accumulationSteps,
+          reshards.getRowCost(site.type, layouts.found[i], layouts.wanted[j], rows.route, rows.getAxes(label)));
+    });
+    return;
+  }
   builder.addEdge(from, to, site.type, layouts, [this, site](plan::LayoutAttr found, plan::LayoutAttr wanted) {
     return getReshardCost(site, found, wanted);
   });

@@ -1,5 +1,6 @@
 #include "Reshards.h"
 
+#include "windlass/Support/RowShare.h"
 #include "windlass/Support/TensorBytes.h"
 
 #include <cmath>
@@ -48,43 +49,112 @@ int64_t Reshards::getCost(const char *kind, ArrayRef<StringAttr> axes, double by
   return costs.getPicoseconds(CollectiveWork{kind, plan::getGroup(mesh, axes), bytes});
 }
 
+static double getBytes(RankedTensorType type, const plan::ReshardStep &step) {
+  int64_t elements = std::accumulate(step.shape.begin(), step.shape.end(), int64_t(1), std::multiplies<int64_t>());
+  return static_cast<double>(getElementBytes(type.getElementType()) * elements);
+}
+
+Reshards::Cost Reshards::computeCost(RankedTensorType type, const plan::ReshardStep &step) const {
+  auto move = [&](const char *kind, double bytes) {
+    int64_t cost = getCost(kind, step.axes, bytes);
+    return Cost{cost, cost};
+  };
+  double bytes = getBytes(type, step);
+  switch (step.kind) {
+  case plan::ReshardStep::Kind::AllReduce:
+    return move("all_reduce", bytes);
+  case plan::ReshardStep::Kind::AllGather:
+    return move("all_gather", bytes * static_cast<double>(plan::getGroup(mesh, step.axes).getMembers()));
+  case plan::ReshardStep::Kind::ReduceScatter:
+    return move("reduce_scatter", bytes);
+  case plan::ReshardStep::Kind::AllToAll:
+    return move("all_to_all", bytes);
+  case plan::ReshardStep::Kind::Permute:
+    return move("permute", bytes);
+  case plan::ReshardStep::Kind::Slice:
+    return {getCopyCost(type, bytes / static_cast<double>(getElementBytes(type.getElementType()) * step.members)), 0};
+  case plan::ReshardStep::Kind::Pad:
+  case plan::ReshardStep::Kind::Trim:
+    return {getCopyCost(type, static_cast<double>(step.elements)), 0};
+  }
+  llvm_unreachable("a step of no kind");
+}
+
 Reshards::Cost Reshards::computeCost(RankedTensorType type, plan::LayoutAttr from, plan::LayoutAttr to) const {
   llvm::Expected<plan::ReshardPlan> plan = plan::planReshard(type.getShape(), from, to, mesh);
   if (!plan) {
     llvm::consumeError(plan.takeError());
     return {search::kForbidden, search::kForbidden};
   }
-  int64_t copies = 0, collectives = 0, width = getElementBytes(type.getElementType());
+  Cost sum;
   for (const plan::ReshardStep &step : plan->steps) {
-    int64_t elements = std::accumulate(step.shape.begin(), step.shape.end(), int64_t(1), std::multiplies<int64_t>());
-    double bytes = static_cast<double>(width * elements);
-    switch (step.kind) {
-    case plan::ReshardStep::Kind::AllReduce:
-      collectives += getCost("all_reduce", step.axes, bytes);
-      break;
-    case plan::ReshardStep::Kind::AllGather:
-      collectives +=
-          getCost("all_gather", step.axes, bytes * static_cast<double>(plan::getGroup(mesh, step.axes).getMembers()));
-      break;
-    case plan::ReshardStep::Kind::ReduceScatter:
-      collectives += getCost("reduce_scatter", step.axes, bytes);
-      break;
-    case plan::ReshardStep::Kind::AllToAll:
-      collectives += getCost("all_to_all", step.axes, bytes);
-      break;
-    case plan::ReshardStep::Kind::Permute:
-      collectives += getCost("permute", step.axes, bytes);
-      break;
-    case plan::ReshardStep::Kind::Slice:
-      copies += getCopyCost(type, static_cast<double>(elements / step.members));
-      break;
-    case plan::ReshardStep::Kind::Pad:
-    case plan::ReshardStep::Kind::Trim:
-      copies += getCopyCost(type, static_cast<double>(step.elements));
-      break;
-    }
+    Cost cost = computeCost(type, step);
+    sum.all += cost.all;
+    sum.collectives += cost.collectives;
   }
-  return {copies + collectives, collectives};
+  return sum;
+}
+
+int64_t Reshards::getRowCost(RankedTensorType type, plan::LayoutAttr from, plan::LayoutAttr to, const RowRoute &route,
+                             ArrayRef<StringAttr> axes) {
+  if (from == to)
+    return 0;
+  const RoutedCost &routed = findRowCost(type, from, to, route);
+  return !routed.axes.empty() && ArrayRef(routed.axes) == axes ? routed.cost.all : getCost(type, from, to);
+}
+
+int64_t Reshards::getLeastRowCost(RankedTensorType type, plan::LayoutAttr from, plan::LayoutAttr to,
+                                  const RowRoute &route) {
+  if (from == to)
+    return 0;
+  const RoutedCost &routed = findRowCost(type, from, to, route);
+  int64_t least = getLeastCost(type, from, to);
+  return routed.axes.empty() ? least : std::min(least, routed.cost.collectives);
+}
+
+const Reshards::RoutedCost &Reshards::findRowCost(RankedTensorType type, plan::LayoutAttr from, plan::LayoutAttr to,
+                                                  const RowRoute &route) {
+  TypeCosts &own = types[type];
+  auto [it, isNew] =
+      own.routed.try_emplace({getNumber(own, from), getNumber(own, to), route.experts, route.chosen, route.isReader});
+  if (isNew)
+    it->second = computeRowCost(type, from, to, route);
+  return it->second;
+}
+
+Reshards::RoutedCost Reshards::computeRowCost(RankedTensorType type, plan::LayoutAttr from, plan::LayoutAttr to,
+                                              const RowRoute &route) const {
+  llvm::Expected<plan::ReshardPlan> plan = plan::planReshard(type.getShape(), from, to, mesh);
+  if (!plan) {
+    llvm::consumeError(plan.takeError());
+    return {};
+  }
+  if (plan->steps.empty())
+    return {};
+  size_t place = route.isReader ? plan->steps.size() - 1 : 0;
+  const plan::ReshardStep &exchanged = plan->steps[place];
+  if (exchanged.kind != (route.isReader ? plan::ReshardStep::Kind::AllGather : plan::ReshardStep::Kind::ReduceScatter))
+    return {};
+  GroupShape group = plan::getGroup(mesh, exchanged.axes);
+  int64_t members = group.getMembers();
+  if (!areRowsRouted(route.experts, members, route.chosen))
+    return {};
+  double whole = getBytes(type, exchanged) * (route.isReader ? static_cast<double>(members) : 1);
+  RoutedCost routed;
+  routed.axes.assign(exchanged.axes.begin(), exchanged.axes.end());
+  for (auto [i, step] : llvm::enumerate(plan->steps)) {
+    Cost cost;
+    if (i == place) {
+      int64_t routing =
+          costs.getCost(RowExchange{group, whole, getRowShare(route.experts, members, route.chosen)}).picoseconds;
+      cost = {routing, routing};
+    } else {
+      cost = computeCost(type, step);
+    }
+    routed.cost.all += cost.all;
+    routed.cost.collectives += cost.collectives;
+  }
+  return routed;
 }
 
 int64_t Reshards::getCopyCost(RankedTensorType type, double elements) const {

@@ -157,6 +157,15 @@ Cost CostModel::getCost(const CollectiveWork &work) const {
   return {toPicoseconds(getAnalyticSeconds(work))};
 }
 
+Cost CostModel::getCost(const RowExchange &work) const {
+  Cost cost = getCost(work.getMoved());
+  OperatorWork copy;
+  copy.bytes = 2 * work.getCopiedBytes(); // read and written
+  copy.family = makeFamily("copy", /*isNarrow=*/false);
+  cost.picoseconds += 2 * getPicoseconds(copy);
+  return cost;
+}
+
 CollectiveWork CostModel::getMessageWork(int64_t from, int64_t to, double bytes) const {
   auto getDevice = [&](int64_t rank) {
     return rank < static_cast<int64_t>(deviceOrder.size()) ? deviceOrder[rank] : rank;

@@ -4,6 +4,7 @@
 #include "windlass/Dialect/Sched/IR/Programs.h"
 #include "windlass/Dialect/Sched/IR/Schedules.h"
 #include "windlass/Schedule/FindRepeat.h"
+#include "windlass/Support/RowShare.h"
 #include "windlass/Support/TensorBytes.h"
 
 #include <algorithm>
@@ -224,6 +225,8 @@ void PositionBuilder::addCollective(sched::LaunchCollectiveOp collective) {
     int64_t gaps = positions->size() - 1;
     group.axes.push_back({job.countRanks() / job.size() * (positions->back() - positions->front()) / gaps, gaps + 1});
   }
+  if (collective.exchangesRows())
+    return addRowExchange(collective, group);
   double bytes = 0;
   for (auto [in, out] : llvm::zip_equal(collective.getIns().getTypes(), collective.getOuts().getTypes()))
     bytes += std::max(getBytes(in), getBytes(out));
@@ -234,6 +237,19 @@ void PositionBuilder::addCollective(sched::LaunchCollectiveOp collective) {
   CollectiveWork work = {kind, group, bytes};
   task.uses = job.getUses(position, work);
   addTask(task, {collective, costs.getCost(work), {kind, 0, bytes, group.getMembers()}});
+}
+
+void PositionBuilder::addRowExchange(sched::LaunchCollectiveOp collective, const GroupShape &group) {
+  Value rows = collective.getIns()[0], filled = collective.getOuts()[0];
+  double whole = std::max(getBytes(rows.getType()), getBytes(filled.getType()));
+  int64_t chosen = cast<MemRefType>(collective.getIns()[1].getType()).getDimSize(1);
+  RowExchange exchange = {group, whole,
+                          getRowShare(static_cast<int64_t>(*collective.getExperts()), group.getMembers(), chosen)};
+  CollectiveWork moved = exchange.getMoved();
+  simulation::Task task = {TaskKind::Work, streams.getNumber(collective)};
+  task.uses = job.getUses(position, moved);
+  std::string kind = sched::stringifyCollectiveKind(collective.getKind()).str();
+  addTask(task, {collective, costs.getCost(exchange), {kind, 0, moved.payloadBytes, group.getMembers()}});
 }
 
 void PositionBuilder::addLaunch(Operation *op, bool isLater) {

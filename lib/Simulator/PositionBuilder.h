@@ -114,6 +114,7 @@ private:
   void addTask(simulation::Task task, Command command = {});
   void addTask(mlir::Operation *op, bool isLater);
   void addCollective(sched::LaunchCollectiveOp collective);
+  void addRowExchange(sched::LaunchCollectiveOp collective, const GroupShape &group);
   /// Adds a kernel of the device or the host, or a copy between them.
   void addLaunch(mlir::Operation *op, bool isLater);
   void reportUnknown(mlir::Operation *op, sched::StreamKind kind, llvm::StringRef what);

@@ -137,6 +137,61 @@ public:
     return compare("broadcast", x_, [&](std::int64_t i) { return value_of(i, root); });
   }
 
+  /// Rows of `n` elements for tokens whose choices are `choices_of(token, c)`, and back. Rows that do not reach a
+  /// member may be anything; sums are those of a reduce-scatter, of which all other rows are zeros.
+  template <class Choice> std::string exchanges_rows(std::int64_t tokens, std::int64_t chosen, Choice choice_of) {
+    const std::int64_t experts = 2 * size_, all = size_ * tokens;
+    std::vector<std::int64_t> choices(static_cast<std::size_t>(all * chosen));
+    for (std::int64_t i = 0; i < all * chosen; ++i)
+      choices[static_cast<std::size_t>(i)] = choice_of(i / chosen, i % chosen);
+    const detail::row_routes of = {choices.data(), tokens, chosen, 2, n_, element_type::f32};
+    std::vector<float> in(static_cast<std::size_t>(tokens * n_)), out(static_cast<std::size_t>(all * n_)),
+        scratch(static_cast<std::size_t>(detail::row_scratch_elements(size_, tokens, chosen, n_, 4)));
+    fill(in);
+    const std::unique_ptr<stream> s = make_inline_stream(1, nullptr, 0);
+    const auto viewed = [](std::vector<float> &v, std::int64_t rows) {
+      return dense_view(bytes_of(v), element_type::f32, {rows, static_cast<std::int64_t>(v.size()) / rows});
+    };
+    const view routes = dense_view(bytes_of(choices), element_type::i64, {all, chosen});
+    collective_bytes sent;
+    c_.take_sent(sent = {});
+    if (const status result =
+            gather_rows(*s, c_, viewed(out, all), viewed(scratch, 1), viewed(in, tokens), routes, experts);
+        !result.is_ok())
+      return result.message();
+    std::string wrong = compare("gather of rows", out, [&](std::int64_t i) {
+      const std::int64_t token = i / n_;
+      return of.reaches(token, me_)
+                 ? value_of(i - token / tokens * tokens * n_, static_cast<std::int32_t>(token / tokens))
+                 : out[static_cast<std::size_t>(i)];
+    });
+    if (!wrong.empty())
+      return wrong;
+    for (std::size_t i = 0; i < out.size(); ++i)
+      out[i] = value_of(static_cast<std::int64_t>(i), me_);
+    if (const status result =
+            scatter_rows(*s, c_, viewed(in, tokens), viewed(scratch, 1), viewed(out, all), routes, experts);
+        !result.is_ok())
+      return result.message();
+    wrong = compare("scatter of rows", in, [&](std::int64_t i) {
+      const std::int64_t place = me_ * tokens * n_ + i;
+      float sum = 0;
+      for (std::int32_t m = 0; m < size_; ++m)
+        if (of.reaches(place / n_, m))
+          sum += value_of(place, m);
+      return sum;
+    });
+    if (!wrong.empty())
+      return wrong;
+    std::int64_t rows = 0;
+    for (std::int32_t m = 0; m < size_; ++m)
+      rows += m == me_ ? 0 : of.count(me_, m) + of.count(m, me_);
+    c_.take_sent(sent = {});
+    return sent[collective_kind::rows] == static_cast<double>(rows * n_ * 4)
+               ? ""
+               : "rows count " + std::to_string(sent[collective_kind::rows]) + " bytes";
+  }
+
 private:
   void fill(std::vector<float> &v) const {
     for (std::size_t i = 0; i < v.size(); ++i)
@@ -187,6 +242,23 @@ inline std::string check_communicator(communicator &c, std::int64_t n) {
       return wrong;
   if (wrong = checks.all_to_alls(); !wrong.empty())
     return wrong;
+  // Spread out, all to one expert, most of them to none, and each token to all members.
+  const std::int64_t experts = 2 * c.size();
+  if (n > 0 && n < 6000)
+    for (const std::int64_t tokens : {1, 13}) {
+      const auto mixed = [=](std::int64_t token, std::int64_t k) { return (token * 5 + k * 3 + token * k) % experts; };
+      if (wrong = checks.exchanges_rows(tokens, 2, mixed); !wrong.empty())
+        return wrong;
+      if (wrong = checks.exchanges_rows(tokens, 1, [](std::int64_t, std::int64_t) { return 1; }); !wrong.empty())
+        return wrong;
+      if (wrong = checks.exchanges_rows(tokens, 1,
+                                        [=](std::int64_t token, std::int64_t) { return token == 0 ? 0 : experts; });
+          !wrong.empty())
+        return wrong;
+      if (wrong = checks.exchanges_rows(tokens, experts, [](std::int64_t, std::int64_t k) { return k; });
+          !wrong.empty())
+        return wrong;
+    }
   for (const std::int32_t shift : {0, 1, c.size() - 1, -1})
     if (wrong = checks.permutes(shift); !wrong.empty())
       return wrong;

@@ -36,6 +36,25 @@ struct CollectiveWork {
   double getRingBytes() const;
 };
 
+/// A gather of rows of tokens that go to the members with the experts of their choice only, or their way back as a
+/// scatter, where all experts are chosen equally often.
+struct RowExchange {
+  GroupShape group;
+  /// The bytes of the rows of all members' tokens.
+  double wholeBytes = 0;
+  /// The share of them that a member needs or has (windlass/Support/RowShare.h).
+  double share = 1;
+
+  /// Returns what goes over links: each member exchanges as many rows with each other one.
+  CollectiveWork getMoved() const { return {"all_to_all", group, share * wholeBytes}; }
+  /// Returns the bytes that a member exchanges with others. They are copied twice: once to put rows together, and once
+  /// to take them apart or add them up.
+  double getCopiedBytes() const {
+    auto members = static_cast<double>(group.getMembers());
+    return share * wholeBytes * (members - 1) / members;
+  }
+};
+
 } // namespace windlass
 
 #endif

@@ -66,6 +66,8 @@ public:
   Cost getCost(const std::string &key, const OperatorWork &work) const;
   Cost getCost(const OperatorWork &work) const;
   Cost getCost(const CollectiveWork &work) const;
+  /// Returns the cost of an exchange of rows: what moves, and two copies.
+  Cost getCost(const RowExchange &work) const;
   /// Returns the cost of a message of `bytes` from a rank to another one, which is that of a permutation of the two:
   /// as a profile measured it where one host has both, and else by the tiers between them.
   Cost getMessageCost(int64_t from, int64_t to, double bytes) const;

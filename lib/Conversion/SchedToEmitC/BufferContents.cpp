@@ -139,7 +139,7 @@ Label BufferContents::getWritten(const sched::Extent &extent) const {
   Label label = labelOf(first->writer);
   // A unit's results are what it moves.
   if (auto collective = dyn_cast<sched::LaunchCollectiveOp>(first->writer);
-      collective && collective.getIns().size() > 1)
+      collective && collective.getIns().size() > 1 && !collective.exchangesRows())
     label = labels.lookup(&collective.getInsMutable()[first->result]);
   else if (isOneResult && first->result > 0)
     label = "result " + Label::ofNumber(first->result) + " of " + label;

@@ -312,6 +312,15 @@ LogicalResult StepEmitter::emitCollective(Scope &scope, sched::LaunchCollectiveO
   cpp::Stream stream = streamOf(scope, op);
   cpp::Communicator communicator =
       RuntimeCalls::communicatorOf(scope.context(), communicators.lookup(op.getCommunicator()));
+  if (op.exchangesRows()) {
+    llvm::SmallVector<View> ins = viewsOf(scope, op.getInsMutable()), outs = viewsOf(scope, op.getOutsMutable());
+    auto experts = static_cast<int64_t>(*op.getExperts());
+    if (op.getKind() == sched::CollectiveKind::gather_rows)
+      scope.calls.gatherRows(stream, communicator, outs[0], outs[1], ins[0], ins[1], experts);
+    else
+      scope.calls.scatterRows(stream, communicator, outs[0], outs[1], ins[0], ins[1], experts);
+    return success();
+  }
   if (op.getIns().size() > 1) {
     cpp::Pairs pairs = pairsOf(scope, op);
     if (op.getKind() == sched::CollectiveKind::all_gather)
@@ -337,6 +346,9 @@ LogicalResult StepEmitter::emitCollective(Scope &scope, sched::LaunchCollectiveO
   case sched::CollectiveKind::permute:
     scope.calls.permute(stream, communicator, out, in, *op.getDestinations());
     break;
+  case sched::CollectiveKind::gather_rows:
+  case sched::CollectiveKind::scatter_rows:
+    llvm_unreachable("rows are exchanged by calls of their own");
   }
   return success();
 }

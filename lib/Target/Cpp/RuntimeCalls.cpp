@@ -357,6 +357,16 @@ void RuntimeCalls::permute(const Stream &s, const Communicator &c, const View &o
   check(Expr<rt::status>(callText("permute", {s.text, c.text, out.text, in.text, listText(destinations)})));
 }
 
+void RuntimeCalls::gatherRows(const Stream &s, const Communicator &c, const View &out, const View &scratch,
+                              const View &in, const View &choices, int64_t experts) {
+  WINDLASS_RUNTIME_STATEMENT(gather_rows, s, c, out, scratch, in, choices, int64(experts));
+}
+
+void RuntimeCalls::scatterRows(const Stream &s, const Communicator &c, const View &out, const View &scratch,
+                               const View &in, const View &choices, int64_t experts) {
+  WINDLASS_RUNTIME_STATEMENT(scatter_rows, s, c, out, scratch, in, choices, int64(experts));
+}
+
 void RuntimeCalls::send(const Stream &s, const Communicator &c, const View &in, int64_t to) {
   WINDLASS_RUNTIME_STATEMENT(send, s, c, in, int32(to));
 }

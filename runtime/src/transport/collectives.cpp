@@ -120,6 +120,49 @@ status permute(stream &s, communicator &c, const view &out, const view &in,
 
 namespace {
 
+/// Checks the views of a command and says what it moves. `own` has the rows of this member's tokens, `all` those of
+/// all.
+status find_routes(const communicator &c, const view &own, const view &all, const view &scratch, const view &choices,
+                   std::int64_t experts, detail::row_routes &of) {
+  for (const view &each : {own, all, scratch, choices})
+    WINDLASS_TRY(check_dense(each, "an exchange of rows"));
+  const std::int64_t members = c.size();
+  if (own.rank != 2 || all.rank != 2 || choices.rank != 2 || own.sizes[1] != all.sizes[1] ||
+      all.sizes[0] != members * own.sizes[0] || choices.sizes[0] != all.sizes[0] || own.type != all.type ||
+      choices.type != element_type::i64 || experts % members != 0)
+    return internal_error("an exchange of rows among " + std::to_string(members) + " members for " +
+                          std::to_string(experts) + " experts has views that do not fit together");
+  of = {choices.as<const std::int64_t>(), own.sizes[0], choices.sizes[1], experts / members, own.sizes[1], own.type};
+  if (scratch.type != own.type ||
+      scratch.elements() < detail::row_scratch_elements(members, of.tokens, of.chosen, of.columns, size_of(of.type)))
+    return internal_error("an exchange of rows has too little scratch");
+  return {};
+}
+
+work describe_rows(const char *name, const view &all) { return {name, 0, bytes_of({all}), {all.elements()}}; }
+
+} // namespace
+
+status gather_rows(stream &s, communicator &c, const view &out, const view &scratch, const view &in,
+                   const view &choices, std::int64_t experts) {
+  detail::row_routes of;
+  WINDLASS_TRY(find_routes(c, in, out, scratch, choices, experts, of));
+  return issue(s, c, describe_rows("gather_rows", out), [&c, out = out.data, scratch = scratch.data, in = in.data, of] {
+    return c.gather_rows(out, scratch, in, of);
+  });
+}
+
+status scatter_rows(stream &s, communicator &c, const view &out, const view &scratch, const view &in,
+                    const view &choices, std::int64_t experts) {
+  detail::row_routes of;
+  WINDLASS_TRY(find_routes(c, out, in, scratch, choices, experts, of));
+  return issue(s, c, describe_rows("scatter_rows", in), [&c, out = out.data, scratch = scratch.data, in = in.data, of] {
+    return c.scatter_rows(out, scratch, in, of);
+  });
+}
+
+namespace {
+
 /// A command has its messages with it.
 struct message_list {
   message of[communicator::most_messages];

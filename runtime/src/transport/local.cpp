@@ -141,6 +141,41 @@ public:
     return finish();
   }
 
+  status gather_rows(std::byte *out, std::byte *, const std::byte *in, const detail::row_routes &of) override {
+    publish(in, nullptr);
+    for (std::int32_t to = 0; to < size_; ++to)
+      if (to != index_)
+        count(collective_kind::rows, of.count(index_, to) * of.row_bytes());
+    WINDLASS_TRY(barrier());
+    const std::int64_t bytes = of.row_bytes(), all = size_ * of.tokens;
+    for (std::int64_t token = 0; token < all; ++token)
+      if (of.reaches(token, index_)) {
+        const std::byte *const from = source(static_cast<std::int32_t>(token / of.tokens));
+        std::memcpy(out + token * bytes, from + token % of.tokens * bytes, static_cast<std::size_t>(bytes));
+      }
+    return finish();
+  }
+
+  status scatter_rows(std::byte *out, std::byte *, std::byte *in, const detail::row_routes &of) override {
+    publish(in, nullptr);
+    for (std::int32_t to = 0; to < size_; ++to)
+      if (to != index_)
+        count(collective_kind::rows, of.count(to, index_) * of.row_bytes());
+    WINDLASS_TRY(barrier());
+    const std::int64_t bytes = of.row_bytes();
+    status failed;
+    for (std::int64_t token = 0; token < of.tokens && failed.is_ok(); ++token) {
+      const std::int64_t number = index_ * of.tokens + token;
+      std::int32_t count = 0;
+      for (std::int32_t m = 0; m < size_; ++m)
+        if (of.reaches(number, m))
+          parts_[static_cast<std::size_t>(count++)] = source(m) + number * bytes;
+      failed = detail::sum_rows(out + token * bytes, parts_.data(), count, of);
+    }
+    WINDLASS_TRY(failed);
+    return finish();
+  }
+
   status barrier() override {
     if (group_->gate.wait(static_cast<std::uint32_t>(size_), job_.get()))
       return {};

@@ -293,6 +293,10 @@ public:
   void allToAll(const Stream &s, const Communicator &c, const View &out, const View &in);
   void permute(const Stream &s, const Communicator &c, const View &out, const View &in,
                llvm::ArrayRef<int64_t> destinations);
+  void gatherRows(const Stream &s, const Communicator &c, const View &out, const View &scratch, const View &in,
+                  const View &choices, int64_t experts);
+  void scatterRows(const Stream &s, const Communicator &c, const View &out, const View &scratch, const View &in,
+                   const View &choices, int64_t experts);
   /// Adds the call that sends a message to a member of the communicator, or receives one from it.
   void send(const Stream &s, const Communicator &c, const View &in, int64_t to);
   void receive(const Stream &s, const Communicator &c, const View &out, int64_t from);

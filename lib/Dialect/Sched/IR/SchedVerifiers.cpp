@@ -1,6 +1,8 @@
 // What the operators of `sched` promise about their symbols and shapes.
 #include "windlass/Dialect/Sched/IR/Place.h"
 #include "windlass/Dialect/Sched/IR/Schedules.h"
+#include "windlass/Support/TensorBytes.h"
+#include "windlass/rt/detail/row_routes.h"
 
 #include "llvm/ADT/SmallBitVector.h"
 
@@ -163,6 +165,36 @@ LogicalResult AllGatherOp::verify() { return verifyPairs(*this, getInputs().size
 
 LogicalResult ReduceScatterOp::verify() { return verifyPairs(*this, getInputs().size(), getResults().size()); }
 
+RankedTensorType GatherRowsOp::getWholeType() { return cast<RankedTensorType>(getResult().getType()); }
+RankedTensorType GatherRowsOp::getPartType() { return cast<RankedTensorType>(getInput().getType()); }
+RankedTensorType ScatterRowsOp::getWholeType() { return cast<RankedTensorType>(getInput().getType()); }
+RankedTensorType ScatterRowsOp::getPartType() { return cast<RankedTensorType>(getResult().getType()); }
+
+/// Checks that the rows of all members' tokens, those of one member's and the choices fit together. The types are of
+/// tensors or of buffers.
+static LogicalResult verifyRows(Operation *op, ShapedType whole, ShapedType part, ShapedType choices, int64_t experts) {
+  auto fail = [&] {
+    return op->emitOpError("exchanges rows of ") << whole << " and " << part << " for choices of " << choices
+                                                 << " among " << experts << " experts, which do not fit together";
+  };
+  if (whole.getRank() != 2 || part.getRank() != 2 || choices.getRank() != 2 ||
+      !choices.getElementType().isInteger(64) || whole.getElementType() != part.getElementType() ||
+      !llvm::isa<FloatType>(whole.getElementType()) || whole.getDimSize(1) != part.getDimSize(1) ||
+      choices.getDimSize(0) != whole.getDimSize(0) || part.getDimSize(0) < 1 ||
+      whole.getDimSize(0) % part.getDimSize(0) != 0)
+    return fail();
+  int64_t members = whole.getDimSize(0) / part.getDimSize(0);
+  return experts < 1 || experts % members != 0 ? fail() : success();
+}
+
+LogicalResult GatherRowsOp::verify() {
+  return verifyRows(*this, getWholeType(), getPartType(), cast<RankedTensorType>(getChoices().getType()), getExperts());
+}
+
+LogicalResult ScatterRowsOp::verify() {
+  return verifyRows(*this, getWholeType(), getPartType(), cast<RankedTensorType>(getChoices().getType()), getExperts());
+}
+
 /// Whether every member sends to another one.
 static bool isPermutation(ArrayRef<int64_t> destinations) {
   llvm::SmallBitVector reached(destinations.size());
@@ -254,7 +286,38 @@ LogicalResult LaunchCollectiveOp::verifySymbolUses(SymbolTableCollection &tables
   return success();
 }
 
+/// Checks the buffers of an exchange of rows.
+static LogicalResult verifyRowCommand(LaunchCollectiveOp op) {
+  bool gathers = op.getKind() == CollectiveKind::gather_rows;
+  size_t results = gathers ? 2 : 3;
+  if (op.getIns().size() != 2 || op.getOuts().size() != results)
+    return op.emitOpError("moves ") << op.getIns().size() << " values to " << op.getOuts().size()
+                                    << "; it reads rows and choices and fills rows and a scratch"
+                                    << (gathers ? "" : ", and overwrites the rows that it reads");
+  if (!gathers && op.getOuts()[2] != op.getIns()[0])
+    return op.emitOpError("overwrites other rows than it reads");
+  auto typeOf = [](Value value) { return cast<MemRefType>(value.getType()); };
+  MemRefType whole = typeOf(gathers ? op.getOuts()[0] : op.getIns()[0]),
+             part = typeOf(gathers ? op.getIns()[0] : op.getOuts()[0]), choices = typeOf(op.getIns()[1]),
+             scratch = typeOf(op.getOuts()[1]);
+  if (failed(verifyRows(op, whole, part, choices, *op.getExperts())))
+    return failure();
+  int64_t needed = windlass::rt::detail::row_scratch_elements(
+      whole.getDimSize(0) / part.getDimSize(0), part.getDimSize(0), choices.getDimSize(1), part.getDimSize(1),
+      windlass::getElementBytes(part.getElementType()));
+  if (scratch.getNumElements() < needed || scratch.getElementType() != part.getElementType())
+    return op.emitOpError("has a scratch of ") << scratch << "; it needs " << needed << " elements of the rows' type";
+  return success();
+}
+
 LogicalResult LaunchCollectiveOp::verify() {
+  if (exchangesRows() != getExperts().has_value())
+    return emitOpError(exchangesRows() ? "does not say how many experts there are, as an exchange of rows must"
+                                       : "says how many experts there are, as only an exchange of rows does");
+  if (exchangesRows() && getDestinations())
+    return emitOpError("says where members send to, as only a permute does");
+  if (exchangesRows())
+    return verifyRowCommand(*this);
   if (failed(verifyPairs(*this, getIns().size(), getOuts().size())))
     return failure();
   bool joins = getKind() == CollectiveKind::all_gather || getKind() == CollectiveKind::reduce_scatter;

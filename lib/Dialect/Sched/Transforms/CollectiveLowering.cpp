@@ -1,6 +1,9 @@
 // Collectives of L4 as commands on the stream of their communicator.
 #include "FunctionLowering.h"
 
+#include "windlass/Support/TensorBytes.h"
+#include "windlass/rt/detail/row_routes.h"
+
 using namespace mlir;
 using namespace windlass;
 using namespace windlass::sched;
@@ -21,6 +24,8 @@ void FunctionLowering::pushCollective(Operation *op, CollectiveKind kind, train:
   command.communicator = communicator;
   if (auto permute = dyn_cast<PermuteOp>(op))
     command.destinations = permute.getDestinationsAttr();
+  if (isa<GatherRowsOp, ScatterRowsOp>(op))
+    command.experts = op->getAttrOfType<IntegerAttr>("experts");
   command.ins.append(ins.begin(), ins.end());
   command.outs.append(outs.begin(), outs.end());
   // What comes from the host holds up the communicator only, not the device.
@@ -79,6 +84,31 @@ LogicalResult FunctionLowering::lowerPermute(PermuteOp op) {
           [](const View &out) { return out; });
   return success();
 }
+
+template <class Op> LogicalResult FunctionLowering::lowerRows(Op op) {
+  bool gathers = std::is_same_v<Op, GatherRowsOp>;
+  Command target(Command::Kind::Collective, op.getLoc());
+  makeOutputs(op, /*canAccumulate=*/false, target);
+  const View whole = target.outs.front();
+  View received = whole.isDense() ? whole : allocate(RankedTensorType::get(whole.sizes, whole.element));
+  RankedTensorType part = op.getPartType();
+  int64_t elements =
+      rt::detail::row_scratch_elements(op.getMembers(), part.getDimSize(0), tensorType(op.getChoices()).getDimSize(1),
+                                       part.getDimSize(1), getElementBytes(part.getElementType()));
+  View rows = makeDense(op, views.lookup(op.getInput())), choices = makeDense(op, views.lookup(op.getChoices()));
+  SmallVector<View> outs = {received, allocate(RankedTensorType::get({elements}, part.getElementType()))};
+  if (!gathers)
+    outs.push_back(rows);
+  pushCollective(op, gathers ? CollectiveKind::gather_rows : CollectiveKind::scatter_rows, train::ReductionKind::sum,
+                 op.getAxes(), outs, {rows, choices});
+  if (!(received == whole))
+    pushCopy(op, whole, received);
+  finish(op);
+  return success();
+}
+
+template LogicalResult FunctionLowering::lowerRows(GatherRowsOp op);
+template LogicalResult FunctionLowering::lowerRows(ScatterRowsOp op);
 
 /// Returns the view with dim `dim` split into [members, rest] and the members in front of all other dims.
 static View membersFirst(const View &view, int64_t dim, int64_t members) {

@@ -104,6 +104,10 @@ LogicalResult FunctionLowering::lower(Operation *op) {
     return lowerExchange(op);
   if (auto permute = dyn_cast<PermuteOp>(op))
     return lowerPermute(permute);
+  if (auto gather = dyn_cast<GatherRowsOp>(op))
+    return lowerRows(gather);
+  if (auto scatter = dyn_cast<ScatterRowsOp>(op))
+    return lowerRows(scatter);
   if (auto move = dyn_cast<MoveOp>(op))
     return lowerMove(move);
   if (const KernelRow *row = findRow(op); row && row->origin == KernelOrigin::op)
@@ -236,7 +240,8 @@ static std::optional<RankedTensorType> getPadded(Value value) {
     auto reshape = dyn_cast<train::ReshapeOp>(user);
     if (reshape && !view.reshaped(tensorType(reshape.getResult()).getShape()))
       return std::nullopt;
-    if (isa<AllReduceOp, AllGatherOp, ReduceScatterOp, AllToAllOp, OwnPartOp, PermuteOp>(user))
+    if (isa<AllReduceOp, AllGatherOp, ReduceScatterOp, AllToAllOp, OwnPartOp, PermuteOp, GatherRowsOp, ScatterRowsOp>(
+            user))
       return std::nullopt;
   }
   return padded;

@@ -405,7 +405,8 @@ void ProgramLowering::emit() {
       emitFunction(reduce, functions[getStepFunction(program, StepRole::backward, getStep(reduce).getChunk())],
                    /*isReduce=*/true);
   program.walk([&](LaunchCollectiveOp collective) {
-    if (llvm::is_contained({CollectiveKind::all_to_all, CollectiveKind::permute}, collective.getKind()))
+    if (collective.exchangesRows() ||
+        llvm::is_contained({CollectiveKind::all_to_all, CollectiveKind::permute}, collective.getKind()))
       program.lookupSymbol<CommunicatorOp>(collective.getCommunicator()).setExchanges(true);
   });
 }
@@ -474,7 +475,8 @@ void ProgramLowering::emitFunction(func::FuncOp function, ArrayRef<Command> comm
     case Command::Kind::Collective:
       op = LaunchCollectiveOp::create(builder, command.loc, CollectiveKindAttr::get(context, command.collective),
                                       train::ReductionKindAttr::get(context, command.reduction),
-                                      communicatorNames[command.communicator], ins, outs, command.destinations);
+                                      communicatorNames[command.communicator], ins, outs, command.destinations,
+                                      command.experts);
       break;
     case Command::Kind::Record:
       op = RecordOp::create(builder, command.loc, command.event, stream.getValue());

@@ -74,6 +74,7 @@ struct Command {
   train::ReductionKind reduction = train::ReductionKind::sum;
   unsigned communicator = 0;
   mlir::DenseI64ArrayAttr destinations;
+  mlir::IntegerAttr experts;
   /// Record, Wait.
   int64_t event = 0;
   /// Wait: the storages that are in use until then.

@@ -180,6 +180,10 @@ private:
       return checkShape(op, part.getAxes(), std::nullopt, part.getDim());
     if (auto permute = llvm::dyn_cast<PermuteOp>(op))
       return checkAxes(op, permute.getAxes());
+    if (auto gather = llvm::dyn_cast<GatherRowsOp>(op))
+      return checkRows(gather);
+    if (auto scatter = llvm::dyn_cast<ScatterRowsOp>(op))
+      return checkRows(scatter);
     if (auto exchange = llvm::dyn_cast<AllToAllOp>(op))
       return checkShape(op, exchange.getAxes(), exchange.getConcatDim(), exchange.getSplitDim());
     if (llvm::isa<LoadOp, StoreOp, AddToOp, MapOp, MoveOp, func::ReturnOp, train::TrainOpInterface>(op))
@@ -235,6 +239,18 @@ private:
     for (auto axis : axes.getAsRange<StringAttr>())
       if (failed(useAxis(&op, axis, used)))
         return failure();
+    return success();
+  }
+
+  /// Checks that the rows of an exchange are those of all members.
+  template <class Op> LogicalResult checkRows(Op op) {
+    if (failed(checkAxes(*op, op.getAxes())))
+      return failure();
+    int64_t members = 1;
+    for (auto axis : op.getAxes().template getAsRange<StringAttr>())
+      members *= mesh.sizeOf(axis.getValue());
+    if (op.getMembers() != members)
+      return op.emitOpError("exchanges rows of ") << op.getMembers() << " members, but there are " << members;
     return success();
   }
 

@@ -308,8 +308,8 @@ private:
   static bool mayWorkInPlace(Operation *op, size_t in, size_t out) {
     if (isa<LaunchMapOp>(op))
       return true;
-    if (isa<LaunchCollectiveOp>(op))
-      return in == out;
+    if (auto collective = dyn_cast<LaunchCollectiveOp>(op))
+      return in == out || (collective.exchangesRows() && in == 0 && out == 2);
     return cast<LaunchOp>(op).mayWriteOver(in, out);
   }
 
@@ -524,6 +524,13 @@ private:
     int64_t members = 1;
     for (auto [axis, varies] : llvm::zip_equal(mesh.getAxes(), isVaried))
       members *= varies ? axis.getSize() : 1;
+    if (call.exchangesRows()) {
+      bool gathers = call.getKind() == CollectiveKind::gather_rows;
+      int64_t read = typeOf(call.getIns()[0]).getDimSize(0), written = typeOf(call.getOuts()[0]).getDimSize(0);
+      if (read * (gathers ? members : 1) != written * (gathers ? 1 : members))
+        return call.emitOpError("makes ") << written << " rows of " << read << " among " << members << " members";
+      return success();
+    }
     bool gathers = call.getKind() == CollectiveKind::all_gather,
          scatters = call.getKind() == CollectiveKind::reduce_scatter;
     for (auto [in, out] : llvm::zip_equal(call.getIns(), call.getOuts())) {

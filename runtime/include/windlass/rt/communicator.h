@@ -8,6 +8,9 @@
 #include "windlass/rt/stream.h"
 #include "windlass/rt/view.h"
 
+#include "windlass/rt/detail/row_routes.h"
+
+#include <atomic>
 #include <initializer_list>
 #include <memory>
 #include <utility>
@@ -16,7 +19,8 @@
 namespace windlass::rt {
 
 /// The kinds of communication whose bytes are counted apart; `scalars` are all-reduces of one element, such as losses,
-/// counts and norms, and `send` is what goes from one member to another.
+/// counts and norms, `send` is what goes from one member to another, and `rows` are those of tokens that go to the
+/// members with the experts of their choice, or come back.
 enum class collective_kind : std::int32_t {
   all_reduce,
   all_gather,
@@ -24,16 +28,17 @@ enum class collective_kind : std::int32_t {
   all_to_all,
   permute,
   scalars,
-  send
+  send,
+  rows
 };
-constexpr const char *collective_names[] = {"all_reduce", "all_gather", "reduce_scatter", "all_to_all", "permute",
-                                            "scalars",    "send"};
+constexpr const char *collective_names[] = {"all_reduce", "all_gather", "reduce_scatter", "all_to_all",
+                                            "permute",    "scalars",    "send",           "rows"};
 constexpr std::size_t collective_kinds = sizeof(collective_names) / sizeof(collective_names[0]);
 
 /// The bytes that a rank sends, by kind. They are those of a ring, whichever way a transport moves the data. Each of n
 /// members sends (n - 1)/n of what a reduce-scatter takes, an all-gather gives or an all-to-all exchanges; 2(n - 1)/n
 /// of what is all-reduced; and all that a permute takes to another member. The sender of a message counts all of it,
-/// its receiver nothing.
+/// its receiver nothing; likewise of rows.
 struct collective_bytes {
   double of[collective_kinds] = {};
   double operator[](collective_kind kind) const { return of[static_cast<std::size_t>(kind)]; }
@@ -114,22 +119,31 @@ public:
   virtual status transfer(const message *messages, std::int32_t count) = 0;
   static constexpr std::int32_t most_messages = 64;
 
-  /// Counts the bytes of all members' data in a collective that this rank issues. Only the thread that issues calls
-  /// this.
+  /// Brings rows of the members' tokens, `in`, to the members with the experts of their choice: `out` has a place for
+  /// the row of every token of all members; those that do not reach this member are undefined. The scratch is of
+  /// `row_scratch_elements`.
+  virtual status gather_rows(std::byte *out, std::byte *scratch, const std::byte *in, const detail::row_routes &of);
+  /// The way back: `out`, of this member's tokens, becomes the sums of their rows in `in` of the members that they
+  /// reach, in order of the index; zeros where they reach none. `in` is overwritten.
+  virtual status scatter_rows(std::byte *out, std::byte *scratch, std::byte *in, const detail::row_routes &of);
+
+  /// Counts the bytes of all members' data in a collective.
   void count(collective_kind kind, std::int64_t bytes) { issued_[static_cast<std::size_t>(kind)] += bytes; }
-  /// Adds to `sum` the bytes issued since the last call.
+  /// Adds to `sum` the bytes counted since the last call.
   void take_sent(collective_bytes &sum) {
     for (std::size_t k = 0; k < collective_kinds; ++k) {
       const auto kind = static_cast<collective_kind>(k);
-      const auto bytes = static_cast<double>(std::exchange(issued_[k], 0));
+      const auto bytes = static_cast<double>(issued_[k].exchange(0));
       const bool is_twice = kind == collective_kind::all_reduce || kind == collective_kind::scalars;
-      const bool is_exact = kind == collective_kind::permute || kind == collective_kind::send;
+      const bool is_exact =
+          kind == collective_kind::permute || kind == collective_kind::send || kind == collective_kind::rows;
       sum.of[k] += is_exact ? bytes : bytes * (is_twice ? 2 : 1) * (size() - 1) / size();
     }
   }
 
 private:
-  std::int64_t issued_[collective_kinds] = {};
+  /// How many rows go is known when a command runs only, so that several threads count.
+  std::atomic<std::int64_t> issued_[collective_kinds] = {};
 };
 
 /// Connects the ranks of a job: `mpi` (processes) or `local` (threads of one process).
@@ -164,6 +178,14 @@ status all_to_all(stream &s, communicator &c, const view &out, const view &in);
 /// destination of one.
 status permute(stream &s, communicator &c, const view &out, const view &in,
                std::initializer_list<std::int32_t> destinations);
+/// Issues communicator::gather_rows on `s`. Views are dense: `in` [tokens, columns], `out` [size() * tokens, columns],
+/// `choices` [size() * tokens, chosen] of i64, indices of `experts` experts, which the members share evenly and in
+/// order.
+status gather_rows(stream &s, communicator &c, const view &out, const view &scratch, const view &in,
+                   const view &choices, std::int64_t experts);
+/// Issues communicator::scatter_rows on `s`, with views as of gather_rows: `in` is the larger one.
+status scatter_rows(stream &s, communicator &c, const view &out, const view &scratch, const view &in,
+                    const view &choices, std::int64_t experts);
 /// Sends a dense view to another member, `to`, whose receive has a view of as many bytes.
 status send(stream &s, communicator &c, const view &in, std::int32_t to);
 /// Fills a dense view with what another member, `from`, sends.

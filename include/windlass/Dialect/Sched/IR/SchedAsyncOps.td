@@ -127,6 +127,37 @@ def PermuteOp : Sched_Collective<"permute", "each member sends its value to one 
   let hasVerifier = 1;
 }
 
+class Sched_RowExchange<string mnemonic, string text> : Sched_Collective<mnemonic, text> {
+  let arguments = (ins Train_Tensor:$input, Train_Tensor:$choices, I64Attr:$experts, StrArrayAttr:$axes);
+  let results = (outs Train_Tensor:$result);
+  let assemblyFormat = [{
+    $input `for` $choices `of` $experts `over` $axes attr-dict `:` functional-type(operands, results)
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// Returns the value with the rows of all members' tokens.
+    ::mlir::RankedTensorType getWholeType();
+    /// Returns the value with the rows of one member's tokens.
+    ::mlir::RankedTensorType getPartType();
+    int64_t getMembers() { return getWholeType().getDimSize(0) / getPartType().getDimSize(0); }
+  }];
+}
+
+def GatherRowsOp : Sched_RowExchange<"gather_rows", "brings rows of tokens to the members with the experts of their choice"> {
+  let description = [{
+    `input` has the rows of the member's tokens, `choices` those of all members' tokens, in order of their coordinate: the
+    same on all members, indices of `experts` experts of which each member has an equal part in the same order. The result
+    has a place for the rows of all tokens; those of tokens that choose no expert of the member are undefined.
+  }];
+}
+
+def ScatterRowsOp : Sched_RowExchange<"scatter_rows", "sums up the rows of each token on the members with the experts of its choice"> {
+  let description = [{
+    The way back of `sched.gather_rows`: `input` has rows of all members' tokens, and the result the sums of the rows of
+    the member's own ones, among the members that have an expert of the token's choice; 0 where there is none.
+  }];
+}
+
 def OwnPartOp : Sched_Collective<"own_part", "the rank's own part along `dim`; moves nothing between devices"> {
   let arguments = (ins Train_Tensor:$input, I64Attr:$dim, StrArrayAttr:$axes);
   let results = (outs Train_Tensor:$result);

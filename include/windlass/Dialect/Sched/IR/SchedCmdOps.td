@@ -151,18 +151,23 @@ def LaunchCollectiveOp : Sched_Op<"launch_collective", [AttrSizedOperandSegments
   let description = [{
     An all_gather and a reduce_scatter may move several pairs of buffers, at most 64: `outs` has the buffer of each of
     `ins`. They are one command, with the latency of one. Only a permute has `destinations`: the member to which each
-    member sends.
+    member sends. Only a gather_rows and a scatter_rows have `experts`: they read rows and choices, and fill rows and a
+    scratch; a scatter_rows overwrites the rows that it reads, which are its third result.
   }];
   let arguments = (ins Sched_CollectiveKindAttr:$kind, Train_ReductionKindAttr:$reduction, FlatSymbolRefAttr:$communicator,
                        Variadic<Sched_Buffer>:$ins, Variadic<Sched_Buffer>:$outs,
-                       OptionalAttr<DenseI64ArrayAttr>:$destinations);
+                       OptionalAttr<DenseI64ArrayAttr>:$destinations, OptionalAttr<I64Attr>:$experts);
   let assemblyFormat = [{
-    $kind $reduction $communicator `,` $ins `->` $outs (`to` $destinations^)? attr-dict `:` type($ins) `->` type($outs)
+    $kind $reduction $communicator `,` $ins `->` $outs (`to` $destinations^)? (`experts` $experts^)? attr-dict `:` type($ins) `->` type($outs)
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
     /// The most pairs of buffers of one command; the runtime takes as many (`collective_pairs::most`).
     static constexpr size_t kMostPairs = 64;
+    /// Whether the command exchanges rows of tokens.
+    bool exchangesRows() {
+      return getKind() == CollectiveKind::gather_rows || getKind() == CollectiveKind::scatter_rows;
+    }
   }];
 }
 

@@ -69,7 +69,8 @@ def Sched_StreamKindAttr : EnumAttr<SchedDialect, Sched_StreamKind, "stream_kind
 
 def Sched_CollectiveKind : Sched_Enum<"CollectiveKind", "collective", [
   I32EnumAttrCase<"all_reduce", 0>, I32EnumAttrCase<"all_gather", 1>, I32EnumAttrCase<"reduce_scatter", 2>,
-  I32EnumAttrCase<"all_to_all", 3>, I32EnumAttrCase<"permute", 4>]>;
+  I32EnumAttrCase<"all_to_all", 3>, I32EnumAttrCase<"permute", 4>,
+  I32EnumAttrCase<"gather_rows", 5>, I32EnumAttrCase<"scatter_rows", 6>]>;
 def Sched_CollectiveKindAttr : EnumAttr<SchedDialect, Sched_CollectiveKind, "collective">;
 
 #endif

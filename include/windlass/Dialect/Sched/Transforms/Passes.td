@@ -53,6 +53,16 @@ def OverlapCollectives : Pass<"sched-overlap-collectives", "::windlass::sched::P
   }];
 }
 
+def RouteRows : Pass<"sched-route-rows", "::windlass::sched::ProgramOp"> {
+  let summary = "Moves rows of tokens to the ranks with the experts of their choice only";
+  let description = [{
+    Afterwards a layer of experts, or its gradient, whose rows were gathered from the ranks that share its experts has
+    `sched.gather_rows` for each of them, and `sched.scatter_rows` where its rows were scattered, as long as half of the
+    tokens at most need a rank's experts, if all are chosen equally often. Choices and weights, which are small, are still
+    gathered. What was there before is dropped where it has no other use.
+  }];
+}
+
 def LowerToCommands : Pass<"sched-lower-to-commands", "::windlass::sched::ProgramOp"> {
   let summary = "Lowers functions on tensors to commands on buffers of one planned arena";
   let description = [{
