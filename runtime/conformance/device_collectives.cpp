@@ -93,12 +93,63 @@ void check_member(transport &world, const device_group &group, std::int64_t n) {
     ASSERT_EQ(part[i], value_of(i, (2 * size - 2) % size));
 }
 
+/// Rows of `columns` elements for `tokens` tokens of each member, and back: as if all rows were moved, but for those
+/// that nobody needs.
+void check_rows(transport &world, const device_group &group, std::int64_t tokens, std::int64_t columns) {
+  const std::int32_t size = world.size(), me = world.rank();
+  ASSERT_TRUE(group.open(world).is_ok());
+  const std::unique_ptr<stream> side = make_worker_stream(1, nullptr, 0);
+  const std::unique_ptr<communicator> c = make_group(world, group, *side);
+  ASSERT_NE(c, nullptr);
+  const std::int64_t chosen = 2, experts = 3 * size, all = size * tokens;
+  index_tensor choices({all, chosen}, 0, experts);
+  for (std::int64_t i = 0; i < all * chosen; ++i) // the last third of the tokens of each member chooses one expert
+    choices[i] = i / chosen % tokens * 3 >= 2 * tokens ? 1 : (i * i + 5 * i) % experts;
+  const detail::row_routes of = {choices.v().as<const std::int64_t>(), tokens, chosen, 3, columns, element_type::f32};
+  const tensor in({tokens, columns}), whole({all, columns}),
+      scratch({detail::row_scratch_elements(size, tokens, chosen, columns, 4)});
+  for (std::int64_t i = 0; i < tokens * columns; ++i)
+    in[i] = value_of(i, me);
+  EXPECT_STATUS_OK(gather_rows(*side, *c, whole, scratch, in, choices, experts));
+  EXPECT_STATUS_OK(side->synchronize());
+  for (std::int64_t i = 0; i < all * columns; ++i)
+    if (of.reaches(i / columns, me)) {
+      ASSERT_EQ(whole[i], value_of(i % (tokens * columns), static_cast<std::int32_t>(i / (tokens * columns)))) << i;
+    }
+  for (std::int64_t i = 0; i < all * columns; ++i)
+    whole[i] = value_of(i, me);
+  EXPECT_STATUS_OK(scatter_rows(*side, *c, in, scratch, whole, choices, experts));
+  EXPECT_STATUS_OK(side->synchronize());
+  for (std::int64_t i = 0; i < tokens * columns; ++i) {
+    const std::int64_t place = me * tokens * columns + i;
+    float sum = 0;
+    for (std::int32_t m = 0; m < size; ++m)
+      if (of.reaches(place / columns, m))
+        sum += value_of(place, m);
+    ASSERT_EQ(in[i], sum) << i;
+  }
+  // Each way a row goes to as many members as its token reaches, and its own one counts nothing.
+  std::int64_t rows = 0;
+  for (std::int32_t m = 0; m < size; ++m)
+    rows += m == me ? 0 : of.count(me, m) + of.count(m, me);
+  collective_bytes sent;
+  c->take_sent(sent);
+  EXPECT_EQ(sent[collective_kind::rows], static_cast<double>(rows * columns * 4));
+}
+
+void check_row_exchanges(std::int32_t ranks, const device_group &group) {
+  for (const auto &[tokens, columns] : {std::pair<std::int64_t, std::int64_t>{1, 1}, {13, 5}, {300, 34}})
+    run_members(ranks, [&, t = tokens, n = columns](transport &world) { check_rows(world, group, t, n); });
+}
+
 void check_collectives(std::int32_t ranks, const device_group &group) {
   for (const std::int64_t n : {1, 17, 5000})
     run_members(ranks, [&](transport &world) { check_member(world, group, n); });
 }
 
 TEST_P(SharedDevice, Collectives) { check_collectives(GetParam(), shared_device_group()); }
+
+TEST_P(SharedDevice, Rows) { check_row_exchanges(GetParam(), shared_device_group()); }
 
 INSTANTIATE_TEST_SUITE_P(Ranks, SharedDevice, ::testing::Values(1, 2, 3, 4, 8));
 
@@ -107,6 +158,13 @@ TEST_P(Nccl, Collectives) {
   if (const std::string missing = missing_for_nccl(GetParam()); !missing.empty())
     GTEST_SKIP() << missing;
   check_collectives(GetParam(), nccl_group());
+}
+
+/// Sums of two numbers are the same in any order.
+TEST_P(Nccl, Rows) {
+  if (const std::string missing = missing_for_nccl(GetParam()); !missing.empty())
+    GTEST_SKIP() << missing;
+  check_row_exchanges(GetParam(), nccl_group());
 }
 
 INSTANTIATE_TEST_SUITE_P(Ranks, Nccl, ::testing::Values(1, 2));

@@ -1,9 +1,10 @@
 // Collectives and messages between ranks that are threads of this process and share one device: copies and reduction
-// kernels that work on each other's memory. Hosts exchange addresses and events while they issue; nothing waits for the
-// device.
+// kernels that work on each other's memory. Hosts exchange addresses and events while they issue; but for exchanges of
+// rows, nothing waits for the device.
 #include "communicator.h"
 #include "device_event.h"
 #include "kernel.h"
+#include "row_routes.h"
 
 #include "windlass/rt/detail/backend.h"
 #include "windlass/rt/detail/combine.h"
@@ -178,6 +179,12 @@ public:
     return together(data, [&] { return index() == root ? ok_status() : move(data, address(root), bytes); });
   }
 
+  status gather_rows(std::byte *out, std::byte *scratch, const std::byte *in, const detail::row_routes &of) override {
+    return cuda::gather_rows(*this, stream_, out, scratch, in, of);
+  }
+  status scatter_rows(std::byte *out, std::byte *scratch, std::byte *in, const detail::row_routes &of) override {
+    return cuda::scatter_rows(*this, stream_, out, scratch, in, of);
+  }
   status barrier() override { return hosts_->barrier(); }
 
   status transfer(const message *messages, std::int32_t count) override {

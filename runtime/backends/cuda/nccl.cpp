@@ -2,6 +2,7 @@
 // of one rank need none of it.
 #include "communicator.h"
 #include "kernel.h"
+#include "row_routes.h"
 
 #include "windlass/rt/reserve.h"
 
@@ -186,6 +187,12 @@ public:
   }
   status broadcast(std::byte *data, std::int64_t bytes, std::int32_t root) override {
     return settle(nccl().broadcast(data, data, count(bytes), ncclUint8, root, group_, on()), "a broadcast");
+  }
+  status gather_rows(std::byte *out, std::byte *scratch, const std::byte *in, const detail::row_routes &of) override {
+    return cuda::gather_rows(*this, stream_, out, scratch, in, of);
+  }
+  status scatter_rows(std::byte *out, std::byte *scratch, std::byte *in, const detail::row_routes &of) override {
+    return cuda::scatter_rows(*this, stream_, out, scratch, in, of);
   }
   status barrier() override { return hosts_->barrier(); }
   /// One group, so that the device moves them at once; otherwise a send would keep the stream from what comes after it

@@ -3,6 +3,7 @@
 #include "windlass/rt/communicator.h"
 
 #include "windlass/rt/detail/combine.h"
+#include "windlass/rt/detail/row_messages.h"
 
 #include <algorithm>
 #include <cstring>
@@ -36,26 +37,6 @@ void spread(std::byte *block, const row_routes &of, std::int32_t from, std::int3
       copy_bytes(block + token * bytes, block + --number * bytes, bytes);
 }
 
-/// Exchanges a message with each other member. `send` and `receive` return the data and bytes of those to and from a
-/// member; both know the bytes, so that empty messages are left out. Each call of `transfer` has as many as it takes:
-/// the member that is r places ahead gets its message from this one in the same call.
-template <class Send, class Receive> status exchange(communicator &c, Send send, Receive receive) {
-  const std::int32_t members = c.size(), me = c.index();
-  message messages[communicator::most_messages];
-  for (std::int32_t ahead = 1; ahead < members;) {
-    std::int32_t count = 0;
-    for (; ahead < members && count + 2 <= communicator::most_messages; ++ahead) {
-      const std::int32_t to = (me + ahead) % members, from = (me + members - ahead) % members;
-      for (const message &each : {send(to), receive(from)})
-        if (each.bytes > 0)
-          messages[count++] = each;
-    }
-    if (count > 0)
-      WINDLASS_TRY(c.transfer(messages, count));
-  }
-  return {};
-}
-
 } // namespace
 
 status detail::sum_rows(std::byte *out, const std::byte *const *rows, std::int32_t count, const row_routes &of) {
@@ -80,7 +61,7 @@ status communicator::gather_rows(std::byte *out, std::byte *scratch, const std::
   const auto receive = [&](std::int32_t from) {
     return message{direction::receive, from, out + from * of.tokens * bytes, of.count(from, me) * bytes};
   };
-  WINDLASS_TRY(exchange(*this, send, receive));
+  WINDLASS_TRY(detail::exchange_rows(*this, send, receive));
   for (std::int32_t from = 0; from < size(); ++from)
     if (from != me)
       spread(out + from * of.tokens * bytes, of, from, me);
@@ -114,7 +95,7 @@ status communicator::scatter_rows(std::byte *out, std::byte *scratch, std::byte 
     next += of.count(me, from) * bytes;
     return message{direction::receive, from, first, next - first};
   };
-  WINDLASS_TRY(exchange(*this, send, receive));
+  WINDLASS_TRY(detail::exchange_rows(*this, send, receive));
   for (std::int64_t token = 0; token < of.tokens; ++token) {
     std::int32_t reached = 0;
     for (std::int32_t from = 0; from < size(); ++from)
