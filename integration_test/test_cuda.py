@@ -98,6 +98,20 @@ class Emulated(EmulatedCase):
         model = self.model('gpt2-tiny')
         self.compare(self.program(self.emit(model, '--cluster', 'h200:1', '--strategy', 'ddp')), model)
 
+    def test_experts(self):
+        """Rows of tokens go to the ranks with their experts, and are counted; losses are PyTorch's."""
+        model, project, run = common.completed('mixtral-tiny', self.folder), self.folder / 'experts', self.folder / 'experts-run'
+        reference = json.loads((common.MODELS / 'mixtral-tiny' / 'reference.json').read_text())
+        optimizer, steps = reference['optimizer'], 3
+        kept = [each['onnx'] for each in reference['initializers'] if each['trainable'] and each['onnx'] not in optimizer['decay']]
+        outcome = common.windlass('emit', model, '--cluster', 'h200:4', '--strategy', 'ep=4', *(flag for name in kept for flag in ('--no-decay', name)), '-o', project)
+        self.assertEqual(outcome.code, 0, outcome.err)
+        self.succeed([self.program(project), '--data', common.MODELS / 'mixtral-tiny' / 'batches.safetensors', '--steps', steps, '-o', run, '--lr', optimizer['lr'],
+                      '--betas', ','.join(map(str, optimizer['betas'])), '--eps', optimizer['eps'], '--weight-decay', optimizer['weight_decay']])
+        rows = [json.loads(line) for line in (run / 'metrics.jsonl').read_text().splitlines()]
+        self.assert_close([row['loss'] for row in rows], reference['losses'][:steps], 1e-4)
+        self.assertGreater(rows[0]['collective_bytes']['rows'], 0)
+
     def test_convolutions(self):
         model = self.model('resnet-tiny')
         self.compare(self.program(self.emit(model, '--cluster', 'h200:1', '--strategy', 'ddp')), model)
