@@ -832,3 +832,154 @@ func.func @f() {
   return
 }
 }
+
+// -----
+
+func.func @f(%x: tensor<4x8xf32>, %choices: tensor<8x2xi64>) {
+  // expected-error @below {{exchanges rows of 'tensor<8x4xf32>' and 'tensor<4x8xf32>' for choices of 'tensor<8x2xi64>' among 4 experts, which do not fit together}}
+  %0 = sched.gather_rows %x for %choices of 4 over ["data"] : (tensor<4x8xf32>, tensor<8x2xi64>) -> tensor<8x4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4x8xf32>, %choices: tensor<4x2xi64>) {
+  // expected-error @below {{exchanges rows of 'tensor<8x8xf32>' and 'tensor<4x8xf32>' for choices of 'tensor<4x2xi64>' among 4 experts, which do not fit together}}
+  %0 = sched.gather_rows %x for %choices of 4 over ["data"] : (tensor<4x8xf32>, tensor<4x2xi64>) -> tensor<8x8xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<8x8xf32>, %choices: tensor<8x2xi64>) {
+  // expected-error @below {{exchanges rows of 'tensor<8x8xf32>' and 'tensor<3x8xf32>' for choices of 'tensor<8x2xi64>' among 4 experts, which do not fit together}}
+  %0 = sched.scatter_rows %x for %choices of 4 over ["data"] : (tensor<8x8xf32>, tensor<8x2xi64>) -> tensor<3x8xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<8x8xf32>, %choices: tensor<8x2xi64>) {
+  // expected-error @below {{exchanges rows of 'tensor<8x8xf32>' and 'tensor<4x8xf32>' for choices of 'tensor<8x2xi64>' among 3 experts, which do not fit together}}
+  %0 = sched.scatter_rows %x for %choices of 3 over ["data"] : (tensor<8x8xf32>, tensor<8x2xi64>) -> tensor<4x8xf32>
+  return
+}
+
+// -----
+
+sched.program @program on <[]> {
+sched.stream @over_data communicator
+sched.communicator @c over ["data"] on @over_data
+func.func @f() {
+  %part = sched.buffer @device_arena[0] : memref<2x4xf32>
+  %all = sched.buffer @device_arena[0] : memref<4x4xf32>
+  %small = sched.buffer @device_arena[0] : memref<19xf32>
+  %scratch = sched.buffer @device_arena[0] : memref<20xf32>
+  %choices = sched.buffer @device_arena[0] : memref<4x1xi64>
+  // expected-error @below {{does not say how many experts there are, as an exchange of rows must}}
+  sched.launch_collective gather_rows sum @c, %part, %choices -> %all, %scratch : memref<2x4xf32>, memref<4x1xi64> -> memref<4x4xf32>, memref<20xf32>
+  return
+}
+}
+
+// -----
+
+sched.program @program on <[]> {
+sched.stream @over_data communicator
+sched.communicator @c over ["data"] on @over_data
+func.func @f() {
+  %part = sched.buffer @device_arena[0] : memref<2x4xf32>
+  %all = sched.buffer @device_arena[0] : memref<4x4xf32>
+  %small = sched.buffer @device_arena[0] : memref<19xf32>
+  %scratch = sched.buffer @device_arena[0] : memref<20xf32>
+  %choices = sched.buffer @device_arena[0] : memref<4x1xi64>
+  // expected-error @below {{says how many experts there are, as only an exchange of rows does}}
+  sched.launch_collective all_gather sum @c, %part -> %all experts 2 : memref<2x4xf32> -> memref<4x4xf32>
+  return
+}
+}
+
+// -----
+
+sched.program @program on <[]> {
+sched.stream @over_data communicator
+sched.communicator @c over ["data"] on @over_data
+func.func @f() {
+  %part = sched.buffer @device_arena[0] : memref<2x4xf32>
+  %all = sched.buffer @device_arena[0] : memref<4x4xf32>
+  %small = sched.buffer @device_arena[0] : memref<19xf32>
+  %scratch = sched.buffer @device_arena[0] : memref<20xf32>
+  %choices = sched.buffer @device_arena[0] : memref<4x1xi64>
+  // expected-error @below {{says where members send to, as only a permute does}}
+  sched.launch_collective gather_rows sum @c, %part, %choices -> %all, %scratch to [1, 0] experts 2 : memref<2x4xf32>, memref<4x1xi64> -> memref<4x4xf32>, memref<20xf32>
+  return
+}
+}
+
+// -----
+
+sched.program @program on <[]> {
+sched.stream @over_data communicator
+sched.communicator @c over ["data"] on @over_data
+func.func @f() {
+  %part = sched.buffer @device_arena[0] : memref<2x4xf32>
+  %all = sched.buffer @device_arena[0] : memref<4x4xf32>
+  %small = sched.buffer @device_arena[0] : memref<19xf32>
+  %scratch = sched.buffer @device_arena[0] : memref<20xf32>
+  %choices = sched.buffer @device_arena[0] : memref<4x1xi64>
+  // expected-error @below {{moves 1 values to 2; it reads rows and choices and fills rows and a scratch}}
+  sched.launch_collective gather_rows sum @c, %part -> %all, %scratch experts 2 : memref<2x4xf32> -> memref<4x4xf32>, memref<20xf32>
+  return
+}
+}
+
+// -----
+
+sched.program @program on <[]> {
+sched.stream @over_data communicator
+sched.communicator @c over ["data"] on @over_data
+func.func @f() {
+  %part = sched.buffer @device_arena[0] : memref<2x4xf32>
+  %all = sched.buffer @device_arena[0] : memref<4x4xf32>
+  %small = sched.buffer @device_arena[0] : memref<19xf32>
+  %scratch = sched.buffer @device_arena[0] : memref<20xf32>
+  %choices = sched.buffer @device_arena[0] : memref<4x1xi64>
+  // expected-error @below {{moves 2 values to 2; it reads rows and choices and fills rows and a scratch, and overwrites the rows that it reads}}
+  sched.launch_collective scatter_rows sum @c, %all, %choices -> %part, %scratch experts 2 : memref<4x4xf32>, memref<4x1xi64> -> memref<2x4xf32>, memref<20xf32>
+  return
+}
+}
+
+// -----
+
+sched.program @program on <[]> {
+sched.stream @over_data communicator
+sched.communicator @c over ["data"] on @over_data
+func.func @f() {
+  %part = sched.buffer @device_arena[0] : memref<2x4xf32>
+  %all = sched.buffer @device_arena[0] : memref<4x4xf32>
+  %small = sched.buffer @device_arena[0] : memref<19xf32>
+  %scratch = sched.buffer @device_arena[0] : memref<20xf32>
+  %choices = sched.buffer @device_arena[0] : memref<4x1xi64>
+  // expected-error @below {{overwrites other rows than it reads}}
+  sched.launch_collective scatter_rows sum @c, %all, %choices -> %part, %scratch, %part experts 2 : memref<4x4xf32>, memref<4x1xi64> -> memref<2x4xf32>, memref<20xf32>, memref<2x4xf32>
+  return
+}
+}
+
+// -----
+
+sched.program @program on <[]> {
+sched.stream @over_data communicator
+sched.communicator @c over ["data"] on @over_data
+func.func @f() {
+  %part = sched.buffer @device_arena[0] : memref<2x4xf32>
+  %all = sched.buffer @device_arena[0] : memref<4x4xf32>
+  %small = sched.buffer @device_arena[0] : memref<19xf32>
+  %scratch = sched.buffer @device_arena[0] : memref<20xf32>
+  %choices = sched.buffer @device_arena[0] : memref<4x1xi64>
+  // expected-error @below {{has a scratch of 'memref<19xf32>'; it needs 20 elements of the rows' type}}
+  sched.launch_collective gather_rows sum @c, %part, %choices -> %all, %small experts 2 : memref<2x4xf32>, memref<4x1xi64> -> memref<4x4xf32>, memref<19xf32>
+  return
+}
+}

@@ -65,6 +65,11 @@ sched.program @program on <[<"data", 2>, <"model", 2>]> {
     %t = sched.all_to_all %x split 0 concat 1 over ["data"] : tensor<4x8xf32> -> tensor<2x16xf32>
     // CHECK: sched.permute %[[X]] to [1, 0, 3, 2] over ["data", "model"] : tensor<4x8xf32> -> tensor<4x8xf32>
     %p = sched.permute %x to [1, 0, 3, 2] over ["data", "model"] : tensor<4x8xf32> -> tensor<4x8xf32>
+    %choices = train.iota 0 start 0.0 step 1.0 : tensor<8x2xi64>
+    // CHECK: %[[ROWS:.*]] = sched.gather_rows %[[X]] for %[[CHOICES:.*]] of 4 over ["data"] : (tensor<4x8xf32>, tensor<8x2xi64>) -> tensor<8x8xf32>
+    %rows = sched.gather_rows %x for %choices of 4 over ["data"] : (tensor<4x8xf32>, tensor<8x2xi64>) -> tensor<8x8xf32>
+    // CHECK: sched.scatter_rows %[[ROWS]] for %[[CHOICES]] of 4 over ["data"] {train.id = "s"} : (tensor<8x8xf32>, tensor<8x2xi64>) -> tensor<4x8xf32>
+    %sums = sched.scatter_rows %rows for %choices of 4 over ["data"] {train.id = "s"} : (tensor<8x8xf32>, tensor<8x2xi64>) -> tensor<4x8xf32>
     // CHECK: sched.own_part %[[G]] dim 0 over ["data"] : tensor<8x8xf32> -> tensor<4x8xf32>
     %o = sched.own_part %g dim 0 over ["data"] : tensor<8x8xf32> -> tensor<4x8xf32>
     // CHECK: %[[M:.*]] = sched.move %[[W]] to host : tensor<8xf32>
@@ -155,6 +160,14 @@ sched.program @program on <[<"data", 2>]> {
     sched.launch_collective reduce_scatter max @c0, %a -> %d {train.id = "s"} : memref<8xf32> -> memref<4xf32>
     // CHECK: sched.launch_collective all_to_all sum @c1, %[[A]] -> %[[A]] : memref<8xf32> -> memref<8xf32>
     sched.launch_collective all_to_all sum @c1, %a -> %a : memref<8xf32> -> memref<8xf32>
+    %part = sched.buffer @device_arena[0] : memref<2x4xf32>
+    %all = sched.buffer @device_arena[0] : memref<4x4xf32>
+    %scratch = sched.buffer @device_arena[0] : memref<20xf32>
+    %choices = sched.buffer @device_arena[0] : memref<4x1xi64>
+    // CHECK: sched.launch_collective gather_rows sum @c1, %[[PART:.*]], %[[CHOICES:.*]] -> %[[ALL:.*]], %[[SCRATCH:.*]] experts 2 : memref<2x4xf32>, memref<4x1xi64> -> memref<4x4xf32>, memref<20xf32>
+    sched.launch_collective gather_rows sum @c1, %part, %choices -> %all, %scratch experts 2 : memref<2x4xf32>, memref<4x1xi64> -> memref<4x4xf32>, memref<20xf32>
+    // CHECK: sched.launch_collective scatter_rows sum @c1, %[[ALL]], %[[CHOICES]] -> %[[PART]], %[[SCRATCH]], %[[ALL]] experts 2
+    sched.launch_collective scatter_rows sum @c1, %all, %choices -> %part, %scratch, %all experts 2 : memref<4x4xf32>, memref<4x1xi64> -> memref<2x4xf32>, memref<20xf32>, memref<4x4xf32>
     // CHECK: sched.launch_collective permute sum @c1, %[[A]] -> %[[A]] to [1, 0] : memref<8xf32> -> memref<8xf32>
     sched.launch_collective permute sum @c1, %a -> %a to [1, 0] : memref<8xf32> -> memref<8xf32>
     return

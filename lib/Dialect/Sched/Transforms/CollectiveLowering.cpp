@@ -85,30 +85,29 @@ LogicalResult FunctionLowering::lowerPermute(PermuteOp op) {
   return success();
 }
 
-template <class Op> LogicalResult FunctionLowering::lowerRows(Op op) {
-  bool gathers = std::is_same_v<Op, GatherRowsOp>;
-  Command target(Command::Kind::Collective, op.getLoc());
+LogicalResult FunctionLowering::lowerRows(Operation *op) {
+  bool gathers = isa<GatherRowsOp>(op);
+  Value input = op->getOperand(0), choices = op->getOperand(1);
+  Command target(Command::Kind::Collective, op->getLoc());
   makeOutputs(op, /*canAccumulate=*/false, target);
-  const View whole = target.outs.front();
-  View received = whole.isDense() ? whole : allocate(RankedTensorType::get(whole.sizes, whole.element));
-  RankedTensorType part = op.getPartType();
-  int64_t elements =
-      rt::detail::row_scratch_elements(op.getMembers(), part.getDimSize(0), tensorType(op.getChoices()).getDimSize(1),
-                                       part.getDimSize(1), getElementBytes(part.getElementType()));
-  View rows = makeDense(op, views.lookup(op.getInput())), choices = makeDense(op, views.lookup(op.getChoices()));
+  const View result = target.outs.front();
+  View received = result.isDense() ? result : allocate(RankedTensorType::get(result.sizes, result.element));
+  RankedTensorType whole = tensorType(gathers ? op->getResult(0) : input),
+                   part = tensorType(gathers ? input : op->getResult(0));
+  int64_t tokens = part.getDimSize(0), members = whole.getDimSize(0) / tokens;
+  int64_t elements = rt::detail::row_scratch_elements(members, tokens, tensorType(choices).getDimSize(1),
+                                                      part.getDimSize(1), getElementBytes(part.getElementType()));
+  View rows = makeDense(op, views.lookup(input));
   SmallVector<View> outs = {received, allocate(RankedTensorType::get({elements}, part.getElementType()))};
   if (!gathers)
     outs.push_back(rows);
   pushCollective(op, gathers ? CollectiveKind::gather_rows : CollectiveKind::scatter_rows, train::ReductionKind::sum,
-                 op.getAxes(), outs, {rows, choices});
-  if (!(received == whole))
-    pushCopy(op, whole, received);
+                 op->getAttrOfType<ArrayAttr>("axes"), outs, {rows, makeDense(op, views.lookup(choices))});
+  if (!(received == result))
+    pushCopy(op, result, received);
   finish(op);
   return success();
 }
-
-template LogicalResult FunctionLowering::lowerRows(GatherRowsOp op);
-template LogicalResult FunctionLowering::lowerRows(ScatterRowsOp op);
 
 /// Returns the view with dim `dim` split into [members, rest] and the members in front of all other dims.
 static View membersFirst(const View &view, int64_t dim, int64_t members) {
@@ -145,6 +144,8 @@ static FailureOr<int64_t> countMembers(Operation *op, RankedTensorType inputType
 }
 
 LogicalResult FunctionLowering::lowerExchange(Operation *op) {
+  if (auto permute = dyn_cast<PermuteOp>(op))
+    return lowerPermute(permute);
   ArrayAttr axes = op->getAttrOfType<ArrayAttr>("axes");
   // Which dim is cut into a block per member, and which is made of blocks; -1: none.
   int64_t cut = -1, join = -1;

@@ -100,14 +100,10 @@ LogicalResult FunctionLowering::lower(Operation *op) {
     return lowerReduce(reduce);
   if (auto allReduce = dyn_cast<AllReduceOp>(op))
     return lowerAllReduce(allReduce);
-  if (isa<AllGatherOp, ReduceScatterOp, AllToAllOp, OwnPartOp>(op))
+  if (isa<AllGatherOp, ReduceScatterOp, AllToAllOp, PermuteOp, OwnPartOp>(op))
     return lowerExchange(op);
-  if (auto permute = dyn_cast<PermuteOp>(op))
-    return lowerPermute(permute);
-  if (auto gather = dyn_cast<GatherRowsOp>(op))
-    return lowerRows(gather);
-  if (auto scatter = dyn_cast<ScatterRowsOp>(op))
-    return lowerRows(scatter);
+  if (isa<GatherRowsOp, ScatterRowsOp>(op))
+    return lowerRows(op);
   if (auto move = dyn_cast<MoveOp>(op))
     return lowerMove(move);
   if (const KernelRow *row = findRow(op); row && row->origin == KernelOrigin::op)

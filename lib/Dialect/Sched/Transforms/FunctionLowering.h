@@ -48,7 +48,7 @@ private:
   /// Lowers an all_gather, reduce_scatter, all_to_all or own_part.
   mlir::LogicalResult lowerExchange(mlir::Operation *op);
   mlir::LogicalResult lowerPermute(PermuteOp op);
-  template <class Op> mlir::LogicalResult lowerRows(Op op);
+  mlir::LogicalResult lowerRows(mlir::Operation *op);
   mlir::LogicalResult lowerMove(MoveOp op);
   void pushCollective(mlir::Operation *op, CollectiveKind kind, train::ReductionKind reduction, mlir::ArrayAttr axes,
                       llvm::ArrayRef<View> outs, llvm::ArrayRef<View> ins);

@@ -641,3 +641,22 @@ sched.program @program on <[]> {
   sched.schedule [#sched.action<forward>, #sched.action<backward>, #sched.action<reduce>, #sched.action<update>]
 }
 }
+
+// -----
+
+module {
+sched.program @program on <[<"a", 2>]> {
+  sched.resource input @x : tensor<2x3xf32> of tensor<2x3xf32> <[<[<2>]>, <[<3>]>]>
+  sched.resource input @choices : tensor<8x1xi64> of tensor<8x1xi64> <[<[<8>]>, <[<1>]>]>
+  func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} {
+    %0 = sched.load @x : tensor<2x3xf32>
+    %1 = sched.load @choices : tensor<8x1xi64>
+    // expected-error @below {{exchanges rows of 4 members, but there are 2}}
+    %2 = sched.gather_rows %0 for %1 of 4 over ["a"] : (tensor<2x3xf32>, tensor<8x1xi64>) -> tensor<8x3xf32>
+    return
+  }
+  func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} { return }
+  func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} { return }
+  func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} { return }
+}
+}

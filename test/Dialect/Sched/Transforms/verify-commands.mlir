@@ -291,6 +291,31 @@ sched.program @program on <[#plan.axis<"data", 2>]> {
 
 // -----
 
+// An exchange of rows as of four members among two; all ranks have their buffers at the same places.
+module {
+sched.program @program on <[#plan.axis<"data", 2>]> {
+  sched.arena @device_arena device bytes 1024
+  sched.stream @compute compute
+  sched.stream @over_data communicator
+  sched.communicator @c over ["data"] on @over_data
+  func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
+    %part = sched.buffer @device_arena[0] : memref<1x4xf32> {sched.storage = 1 : i64}
+    %choices = sched.buffer @device_arena[64] : memref<4x1xi64> {sched.storage = 2 : i64}
+    %all = sched.buffer @device_arena[128] : memref<4x4xf32> {sched.storage = 3 : i64}
+    %scratch = sched.buffer @device_arena[256] : memref<64xf32> {sched.storage = 4 : i64}
+    sched.launch fill on @compute ins() outs(%part) {value = 1.0 : f64} : () -> memref<1x4xf32>
+    sched.launch fill on @compute ins() outs(%choices) {value = 1.0 : f64} : () -> memref<4x1xi64>
+    sched.record 0 on @compute
+    sched.wait 0 on @over_data
+    // expected-error @below {{makes 4 rows of 1 among 2 members}}
+    sched.launch_collective gather_rows sum @c, %part, %choices -> %all, %scratch experts 4 : memref<1x4xf32>, memref<4x1xi64> -> memref<4x4xf32>, memref<64xf32>
+    return
+  }
+}
+}
+
+// -----
+
 // A reader that does not wait for the collective.
 module {
 sched.program @program on <[#plan.axis<"data", 2>]> {
