@@ -192,6 +192,22 @@ class AutoTest(test_program.ProgramCase):
             steps[strategy] = json.loads(self.succeed('plan', model, *flags, '--json').out)['simulated_seconds']
         self.assertLessEqual(steps['auto'], min(steps.values()), steps)
 
+    def test_experts(self):
+        """Rows that go to some ranks only are priced as such: no plan of the search is longer than one by name, and the bound holds for those."""
+        model, file = self.small('mixtral', tokens=64, width=64, batch=8, experts=8, chosen=2), self.folder / 'cluster.json'
+        for machine in ('slow links', 'beside'):
+            file.write_text(cluster(machine, 8))
+            auto, _ = self.plan(model, '--cluster', file)
+            for strategy in ('ep', 'ddp*ep=4', 'megatron*zero1=2'):
+                named = common.windlass('plan', model, '--cluster', file, '--strategy', strategy, '--micro-batches', 2, '--clip', '--json')
+                self.assertEqual(named.code, 0, named.err)
+                said = json.loads(named.out)
+                seconds = said['simulated_seconds']
+                if strategy == 'ep':
+                    self.assertIn('scatter_rows', said['seconds_by_family'])
+                self.assertLessEqual(auto['simulated_seconds'], seconds * 1.0001, (machine, strategy))
+                self.assertLessEqual(auto['bound_seconds'], seconds, (machine, strategy))
+
     def test_parts_are_made_as_such(self):
         """A bias is spread over the parts to which it is added: nothing is made whole to keep a part of it."""
         plan, trace = self.folder / 'parts.json', self.folder / 'trace.json'

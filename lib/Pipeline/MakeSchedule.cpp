@@ -3,8 +3,10 @@
 #include "Reserve.h"
 #include "RunPasses.h"
 
+#include "windlass/Dialect/Plan/Transforms/ReshardPlan.h"
 #include "windlass/Dialect/Plan/Transforms/Segments.h"
 #include "windlass/Dialect/Sched/IR/Place.h"
+#include "windlass/Dialect/Sched/Transforms/RouteRows.h"
 #include "windlass/Dialect/Train/IR/TrainFunctions.h"
 #include "windlass/Profile/Kernels/ChooseEpilogues.h"
 
@@ -32,13 +34,25 @@ LogicalResult windlass::materialize(ModuleOp module, Code code) {
   return runPhases(module, code, {Phase::materializeLayouts});
 }
 
+/// Moves rows of tokens to the ranks with their experts only, where that is faster on the cluster.
+static void routeRows(ModuleOp module, const PlanChoice &choice) {
+  if (module.walk([](train::ExpertsOp) { return WalkResult::interrupt(); }) == WalkResult::advance())
+    return;
+  CostModel costs(choice.cluster);
+  for (sched::ProgramOp program : sched::getPrograms(module))
+    sched::routeRows(program, [&](const sched::GatheredRows &rows) {
+      SmallVector<StringAttr> axes(rows.axes.getAsRange<StringAttr>());
+      return costs.routesRows({plan::getGroup(program.getMesh(), axes), static_cast<double>(rows.bytes), rows.share});
+    });
+}
+
 /// Takes a module from L3b to L5.
-static LogicalResult lowerToCommands(ModuleOp module, Code code) {
-  if (!module->hasAttr(plan::kPipelineAttr))
-    return runPhases(module, Code::lowering, {Phase::distribute, Phase::fuse, Phase::lowerToCommands});
+static LogicalResult lowerToCommands(ModuleOp module, const PlanChoice &choice, Code code) {
   // What a pipeline cannot run, such as a weight on two positions, is found when the model is cut.
-  return success(succeeded(runPhases(module, code, {Phase::distribute})) &&
-                 succeeded(runPhases(module, Code::lowering, {Phase::fuse, Phase::lowerToCommands})));
+  if (failed(runPhases(module, module->hasAttr(plan::kPipelineAttr) ? code : Code::lowering, {Phase::distribute})))
+    return failure();
+  routeRows(module, choice);
+  return runPhases(module, Code::lowering, {Phase::fuse, Phase::lowerToCommands});
 }
 
 LogicalResult windlass::makeSchedule(ModuleOp planned, const PlanChoice &choice, Code code, Purpose purpose,
@@ -46,7 +60,7 @@ LogicalResult windlass::makeSchedule(ModuleOp planned, const PlanChoice &choice,
   schedule.recompute = reportRecompute(planned);
   schedule.module = planned.clone();
   schedule.isVerified = false;
-  if (failed(materialize(*schedule.module, code)) || failed(lowerToCommands(*schedule.module, code)))
+  if (failed(materialize(*schedule.module, code)) || failed(lowerToCommands(*schedule.module, choice, code)))
     return failure();
   schedule.bytes = 0;
   bool fuses = choice.fusesEpilogues && choice.cluster.getBackend() == "cuda";

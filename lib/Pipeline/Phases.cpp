@@ -61,9 +61,11 @@ void windlass::addPhase(OpPassManager &manager, Phase phase, const FunctionsOpti
     manager.addPass(sched::createPlanToSched());
     manager.addPass(sched::createVerifyAsync());
     return;
+  case Phase::routeRows:
+    manager.nest<sched::ProgramOp>().addPass(sched::createRouteRows());
+    return;
   case Phase::fuse: {
     OpPassManager &programs = manager.nest<sched::ProgramOp>();
-    programs.addPass(sched::createRouteRows());
     programs.addPass(sched::createFuseElementwise());
     // What is gathered early are units.
     programs.addPass(sched::createJoinCollectives());
@@ -104,7 +106,7 @@ void windlass::registerPhasePipelines() {
       {Phase::materializeLayouts});
   add("plan-to-sched-pipeline", "From L3b to L4: the program of one rank", {Phase::distribute});
   add("sched-fuse-pipeline", "Fuses element-wise operators at L4 and moves collectives beside computation",
-      {Phase::fuse});
+      {Phase::routeRows, Phase::fuse});
   add("sched-to-commands-pipeline", "From L4 to L5, verified: commands on buffers",
       {Phase::lowerToCommands, Phase::verifyCommands});
 }

@@ -137,16 +137,16 @@ Reshards::RoutedCost Reshards::computeRowCost(RankedTensorType type, plan::Layou
     return {};
   GroupShape group = plan::getGroup(mesh, exchanged.axes);
   int64_t members = group.getMembers();
-  if (!areRowsRouted(route.experts, members, route.chosen))
+  RowExchange exchange = {group, getBytes(type, exchanged) * (route.isReader ? static_cast<double>(members) : 1),
+                          getRowShare(route.experts, members, route.chosen)};
+  if (route.experts % members != 0 || !costs.routesRows(exchange))
     return {};
-  double whole = getBytes(type, exchanged) * (route.isReader ? static_cast<double>(members) : 1);
   RoutedCost routed;
   routed.axes.assign(exchanged.axes.begin(), exchanged.axes.end());
   for (auto [i, step] : llvm::enumerate(plan->steps)) {
     Cost cost;
     if (i == place) {
-      int64_t routing =
-          costs.getCost(RowExchange{group, whole, getRowShare(route.experts, members, route.chosen)}).picoseconds;
+      int64_t routing = costs.getCost(exchange).picoseconds;
       cost = {routing, routing};
     } else {
       cost = computeCost(type, step);

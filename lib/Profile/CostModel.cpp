@@ -166,6 +166,12 @@ Cost CostModel::getCost(const RowExchange &work) const {
   return cost;
 }
 
+bool CostModel::routesRows(const RowExchange &work) const {
+  return work.group.getMembers() > 1 &&
+         2 * getAnalyticSeconds(work.getMoved()) <=
+             getAnalyticSeconds(CollectiveWork{"all_gather", work.group, work.wholeBytes});
+}
+
 CollectiveWork CostModel::getMessageWork(int64_t from, int64_t to, double bytes) const {
   auto getDevice = [&](int64_t rank) {
     return rank < static_cast<int64_t>(deviceOrder.size()) ? deviceOrder[rank] : rank;

@@ -204,4 +204,22 @@ TEST(NetworkModelTest, WhatIsNotKnownIsAssumedAndSaid) {
                                 "bandwidth_bytes_per_s of tier 'network' is not in the cluster: taken as 1.25e+09"}));
 }
 
+/// What is needed of all rows goes over links as in an all-to-all, and is copied twice in the device's memory.
+TEST(NetworkModelTest, RowsAreMovedAndCopied) {
+  CostModel costs(makeCluster(2));
+  GroupShape group = makeWork("all_to_all", 8, 2, 0).group;
+  RowExchange rows = {group, kGigabyte, 0.25};
+  OperatorWork copy;
+  copy.bytes = 2 * kGigabyte / 4 * 15 / 16;
+  copy.family = "copy";
+  EXPECT_EQ(costs.getCost(rows).picoseconds,
+            costs.getPicoseconds(makeWork("all_to_all", 8, 2, kGigabyte / 4)) + 2 * costs.getPicoseconds(copy));
+  // Between hosts each row goes once for all devices of a host in a gather, and here once for each that needs it.
+  EXPECT_FALSE(costs.routesRows(rows));
+  EXPECT_FALSE(costs.routesRows({makeWork("all_to_all", 8, 1, 0).group, kGigabyte, 0.75}));
+  EXPECT_TRUE(costs.routesRows({makeWork("all_to_all", 8, 1, 0).group, kGigabyte, 0.25}));
+  EXPECT_TRUE(costs.routesRows({makeWork("all_to_all", 1, 2, 0).group, kGigabyte, 0.25}));
+  EXPECT_FALSE(costs.routesRows({makeWork("all_to_all", 1, 1, 0).group, kGigabyte, 0.25}));
+}
+
 } // namespace

@@ -19,6 +19,8 @@ enum class Phase {
   materializeLayouts,
   /// L3b to L4.
   distribute,
+  /// L4 to L4, where no cluster is known: rows of tokens go to the ranks with their experts only.
+  routeRows,
   /// L4 to L4: fusion and overlap, before values become buffers.
   fuse,
   /// L4 to L5, which is not verified yet.

@@ -17,12 +17,6 @@ inline double getRowShare(int64_t experts, int64_t members, int64_t chosen) {
   return 1 - none;
 }
 
-/// Whether rows of tokens are exchanged by what their tokens choose, and not sent to all members: where half of them at
-/// most are needed. They are copied twice more on the way.
-inline bool areRowsRouted(int64_t experts, int64_t members, int64_t chosen) {
-  return members > 1 && experts % members == 0 && getRowShare(experts, members, chosen) <= 0.5;
-}
-
 } // namespace windlass
 
 #endif

@@ -1,6 +1,8 @@
-#include "windlass/Dialect/Sched/Transforms/Passes.h"
+#include "windlass/Dialect/Sched/Transforms/RouteRows.h"
 
+#include "windlass/Dialect/Sched/Transforms/Passes.h"
 #include "windlass/Support/RowShare.h"
+#include "windlass/Support/TensorBytes.h"
 
 using namespace mlir;
 using namespace windlass;
@@ -62,6 +64,7 @@ struct Layer {
   Value choices;
   ArrayAttr axes;
   int64_t experts;
+  double share;
 };
 
 /// Returns the layer of an operator whose rows may be routed: choices of all members' tokens are gathered over the axes
@@ -76,10 +79,9 @@ template <class Op> std::optional<Layer> findLayer(Op op) {
   int64_t members = typeOf(own.getInput()).getNumElements(), experts = static_cast<int64_t>(*op.getAllRows()),
           chosen = typeOf(op.getChoices()).getDimSize(1);
   if (!numbers || numbers.getStart().convertToDouble() != 0 ||
-      numbers.getStep().convertToDouble() * static_cast<double>(members) != static_cast<double>(experts) ||
-      !areRowsRouted(experts, members, chosen))
+      numbers.getStep().convertToDouble() * static_cast<double>(members) != static_cast<double>(experts))
     return std::nullopt;
-  return Layer{op.getChoices(), own.getAxes(), experts};
+  return Layer{op.getChoices(), own.getAxes(), experts, getRowShare(experts, members, chosen)};
 }
 
 /// Erases the operations that make a value, from the last to the first, as far as nothing uses them.
@@ -92,11 +94,17 @@ void eraseUnused(Value value) {
   }
 }
 
+using Wants = llvm::function_ref<bool(const GatheredRows &)>;
+
+GatheredRows describe(Value whole, const Layer &layer) {
+  return {layer.axes, getTensorBytes(typeOf(whole)), layer.share};
+}
+
 /// Gathers the rows of an operand only where they are needed.
-void routeOperand(OpOperand &operand, const Layer &layer) {
+void routeOperand(OpOperand &operand, const Layer &layer, Wants wants) {
   Value whole = operand.get();
   AllGatherOp gather = findGather(whole, /*isOnlyUse=*/true);
-  if (!gather || gather.getAxes() != layer.axes)
+  if (!gather || gather.getAxes() != layer.axes || !wants(describe(whole, layer)))
     return;
   Value part = gather.getInputs()[0];
   OpBuilder builder(operand.getOwner());
@@ -112,9 +120,9 @@ void routeOperand(OpOperand &operand, const Layer &layer) {
 }
 
 /// Scatters the rows of a result only from where they are.
-void routeResult(Value whole, const Layer &layer) {
+void routeResult(Value whole, const Layer &layer, Wants wants) {
   ReduceScatterOp scatter = findScatter(whole);
-  if (!scatter || scatter.getAxes() != layer.axes)
+  if (!scatter || scatter.getAxes() != layer.axes || !wants(describe(whole, layer)))
     return;
   Value part = scatter.getResult(0);
   OpBuilder builder(scatter);
@@ -130,24 +138,28 @@ void routeResult(Value whole, const Layer &layer) {
 
 struct RouteRows : sched::impl::RouteRowsBase<RouteRows> {
   void runOnOperation() override {
-    SmallVector<Operation *> layers;
-    getOperation().walk([&](Operation *op) {
-      if (isa<train::ExpertsOp, train::ExpertsGradOp>(op))
-        layers.push_back(op);
-    });
-    for (Operation *op : layers) {
-      if (auto experts = dyn_cast<train::ExpertsOp>(op)) {
-        if (std::optional<Layer> layer = findLayer(experts)) {
-          routeOperand(experts.getInputMutable(), *layer);
-          routeResult(experts.getResult(), *layer);
-        }
-      } else if (auto gradient = cast<train::ExpertsGradOp>(op); std::optional<Layer> layer = findLayer(gradient)) {
-        routeOperand(gradient.getGradientMutable(), *layer);
-        routeOperand(gradient.getInputMutable(), *layer);
-        routeResult(gradient.getInputGradient(), *layer);
-      }
-    }
+    routeRows(getOperation(), [](const GatheredRows &rows) { return rows.share <= 0.5; });
   }
 };
 
 } // namespace
+
+void sched::routeRows(ProgramOp program, Wants wants) {
+  SmallVector<Operation *> layers;
+  program.walk([&](Operation *op) {
+    if (isa<train::ExpertsOp, train::ExpertsGradOp>(op))
+      layers.push_back(op);
+  });
+  for (Operation *op : layers) {
+    if (auto experts = dyn_cast<train::ExpertsOp>(op)) {
+      if (std::optional<Layer> layer = findLayer(experts)) {
+        routeOperand(experts.getInputMutable(), *layer, wants);
+        routeResult(experts.getResult(), *layer, wants);
+      }
+    } else if (auto gradient = cast<train::ExpertsGradOp>(op); std::optional<Layer> layer = findLayer(gradient)) {
+      routeOperand(gradient.getGradientMutable(), *layer, wants);
+      routeOperand(gradient.getInputMutable(), *layer, wants);
+      routeResult(gradient.getInputGradient(), *layer, wants);
+    }
+  }
+}

@@ -59,7 +59,7 @@ def RouteRows : Pass<"sched-route-rows", "::windlass::sched::ProgramOp"> {
     Afterwards a layer of experts, or its gradient, whose rows were gathered from the ranks that share its experts has
     `sched.gather_rows` for each of them, and `sched.scatter_rows` where its rows were scattered, as long as half of the
     tokens at most need a rank's experts, if all are chosen equally often. Choices and weights, which are small, are still
-    gathered. What was there before is dropped where it has no other use.
+    gathered. Compilation for a cluster, which knows what moves faster there, decides by that instead.
   }];
 }
 
