@@ -21,33 +21,64 @@ struct Member {
   int64_t bytes, ownBytes;
 };
 
-/// Whether one command may stand for both: they differ in nothing but what they move and, in an update, to which
-/// parameters of one shape they belong. Elsewhere they are in one instance of a repeated block.
-bool isAlike(Operation *a, Operation *b, bool isUpdate) {
+/// Where units may end and begin.
+enum class Borders {
+  anywhere, ///< in an update: between any parameters
+  blocks,   ///< within an instance of a repeated block
+  between   ///< in a reduction: within an instance, or around several whole ones, which are complete at a border
+};
+
+/// Whether one command may stand for both: they differ in nothing but what they move and to which parameters they
+/// belong.
+bool isAlike(Operation *a, Operation *b) {
   return a->getName() == b->getName() && a->getAttr("dim") == b->getAttr("dim") &&
-         a->getAttr("axes") == b->getAttr("axes") &&
-         (isUpdate || a->getAttr(plan::kRepeatAttr) == b->getAttr(plan::kRepeatAttr));
+         a->getAttr("axes") == b->getAttr("axes");
 }
 
-/// Calls `join` with the first and the number of each longest run of collectives that may be one unit. Where they need
-/// no memory of their own, units may be as large as buckets.
-void forEachUnit(ArrayRef<Member> members, int64_t limit, bool isUpdate,
-                 llvm::function_ref<void(size_t, size_t)> join) {
-  for (size_t first = 0, end = 0; first < members.size(); first = end) {
-    size_t pairs = 0;
-    int64_t bytes = 0, ownBytes = 0;
-    for (end = first; end < members.size() && isAlike(members[first].op, members[end].op, isUpdate); ++end) {
-      pairs += members[end].op->getNumOperands();
-      bytes += members[end].bytes;
-      ownBytes += members[end].ownBytes;
-      bool fits =
-          pairs <= LaunchCollectiveOp::kMostPairs && ownBytes <= limit && bytes <= std::max(limit, plan::kBucketBytes);
-      if (end > first && !fits)
-        break;
-    }
-    if (end - first > 1)
-      join(first, end - first);
+bool isSameBlock(Operation *a, Operation *b) { return a->getAttr(plan::kRepeatAttr) == b->getAttr(plan::kRepeatAttr); }
+
+/// Collectives one after another that are to be one command.
+struct Unit {
+  size_t first = 0, count = 0, pairs = 0;
+  int64_t bytes = 0, ownBytes = 0;
+  /// Whether it has all of an instance of a block, or of several.
+  bool isWhole = false;
+
+  size_t end() const { return first + count; }
+  /// Adds what comes next. Where units need no memory of their own, they may be as large as buckets.
+  bool add(const Unit &next, int64_t limit) {
+    if (pairs + next.pairs > LaunchCollectiveOp::kMostPairs || ownBytes + next.ownBytes > limit ||
+        bytes + next.bytes > std::max(limit, plan::kBucketBytes))
+      return false;
+    count += next.count;
+    pairs += next.pairs;
+    bytes += next.bytes;
+    ownBytes += next.ownBytes;
+    return true;
   }
+};
+
+/// Returns the longest units in order, those of one collective too.
+SmallVector<Unit> findUnits(ArrayRef<Member> members, int64_t limit, Borders borders) {
+  SmallVector<Unit> units;
+  for (size_t first = 0, end = 0; first < members.size(); first = end) {
+    auto belongs = [&](size_t i) {
+      return isAlike(members[first].op, members[i].op) &&
+             (borders == Borders::anywhere || isSameBlock(members[first].op, members[i].op));
+    };
+    size_t begin = units.size();
+    for (end = first; end < members.size() && belongs(end); ++end) {
+      Unit next = {end, 1, members[end].op->getNumOperands(), members[end].bytes, members[end].ownBytes};
+      if (units.size() == begin || !units.back().add(next, limit))
+        units.push_back(next);
+    }
+    units.back().isWhole = units.size() == begin + 1;
+    bool joins = borders == Borders::between && units.back().isWhole && begin > 0 && units[begin - 1].isWhole &&
+                 isAlike(members[units[begin - 1].first].op, members[first].op);
+    if (joins && units[begin - 1].add(units.back(), limit))
+      units.pop_back();
+  }
+  return units;
 }
 
 /// Replaces collectives by one at `place`, with the labels of the first.
@@ -94,14 +125,15 @@ void joinGathers(ArrayRef<Gather> gathers) {
     }
 }
 
-/// Joins collectives where the last of them stands; what is done with their results follows. Those of an update are in
-/// no repeated block afterwards.
-void joinDeliveries(ArrayRef<Delivery> deliveries, bool isUpdate) {
+/// Joins collectives where the last of them stands; what is done with their results follows. Those of several blocks
+/// are in no repeated block afterwards.
+void joinDeliveries(ArrayRef<Delivery> deliveries) {
   SmallVector<Operation *> ops;
   for (const Delivery &delivery : deliveries)
     ops.push_back(delivery.op);
+  bool isOfOneBlock = llvm::all_of(ops, [&](Operation *op) { return isSameBlock(ops.front(), op); });
   Operation *place = replace(ops, deliveries.back().op);
-  if (isUpdate)
+  if (!isOfOneBlock)
     place->removeAttr(plan::kRepeatAttr);
   for (const Delivery &delivery : deliveries)
     for (Operation *op : delivery.chain) {
@@ -117,16 +149,19 @@ struct JoinCollectives : sched::impl::JoinCollectivesBase<JoinCollectives> {
     if (!limit || limit.getInt() <= 0)
       return;
     for (func::FuncOp function : getStepFunctions(getOperation())) {
-      bool isUpdate = hasRole(function, StepRole::update);
+      Borders borders = hasRole(function, StepRole::update)   ? Borders::anywhere
+                        : hasRole(function, StepRole::reduce) ? Borders::between
+                                                              : Borders::blocks;
       SmallVector<Gather> gathers = findGathers(function.front());
       auto members = llvm::map_to_vector(gathers, [](Gather &its) { return Member{its.op, its.bytes, its.bytes}; });
-      forEachUnit(members, limit.getInt(), isUpdate,
-                  [&](size_t first, size_t count) { joinGathers(ArrayRef(gathers).slice(first, count)); });
+      for (const Unit &unit : findUnits(members, limit.getInt(), borders))
+        if (unit.count > 1)
+          joinGathers(ArrayRef(gathers).slice(unit.first, unit.count));
       SmallVector<Delivery> deliveries = findDeliveries(function.front());
       members = llvm::map_to_vector(deliveries, [](Delivery &its) { return Member{its.op, its.bytes, its.ownBytes}; });
-      forEachUnit(members, limit.getInt(), isUpdate, [&](size_t first, size_t count) {
-        joinDeliveries(ArrayRef(deliveries).slice(first, count), isUpdate);
-      });
+      for (const Unit &unit : findUnits(members, limit.getInt(), borders))
+        if (unit.count > 1)
+          joinDeliveries(ArrayRef(deliveries).slice(unit.first, unit.count));
     }
   }
 };

@@ -217,6 +217,34 @@ sched.program @program on <[<"data", 2>]> attributes {plan.unit_bytes = 128 : i6
 
 // -----
 
+// In a reduction, units have whole blocks: the gradients of two of three are one unit, those of the third do not fit.
+#part = #plan.layout<[<[<4, ["data"]>]>]>
+#long = #plan.layout<[<[<65536, ["data"]>]>]>
+module {
+sched.program @program on <[<"data", 2>]> attributes {plan.unit_bytes = 524288 : i64} {
+  sched.resource gradient @a.grad : tensor<32768xf32> of tensor<65536xf32> #long
+  sched.resource gradient @b.grad : tensor<32768xf32> of tensor<65536xf32> #long
+  sched.resource gradient @c.grad : tensor<32768xf32> of tensor<65536xf32> #long
+  sched.resource gradient @d.grad : tensor<2xf32> of tensor<4xf32> #part
+  // CHECK-LABEL: func.func @reduce
+  // CHECK: sched.reduce_scatter %[[A:.*]], %[[B:.*]] dim 0 over ["data"] {train.id = "a and 1 more"}
+  // CHECK: sched.reduce_scatter %{{.*}}, %{{.*}} dim 0 over ["data"] {plan.repeat = #plan.repeat<"blocks", 2>, train.id = "c and 1 more"}
+  func.func @reduce(%g: tensor<65536xf32>, %h: tensor<4xf32>) attributes {sched.step = #sched.step<reduce, chunk 0>} {
+    %a = sched.reduce_scatter %g dim 0 over ["data"] {plan.repeat = #plan.repeat<"blocks", 0>, train.id = "a"} : tensor<65536xf32> -> tensor<32768xf32>
+    sched.store @a.grad, %a : tensor<32768xf32>
+    %b = sched.reduce_scatter %g dim 0 over ["data"] {plan.repeat = #plan.repeat<"blocks", 1>, train.id = "b"} : tensor<65536xf32> -> tensor<32768xf32>
+    sched.store @b.grad, %b : tensor<32768xf32>
+    %c = sched.reduce_scatter %g dim 0 over ["data"] {plan.repeat = #plan.repeat<"blocks", 2>, train.id = "c"} : tensor<65536xf32> -> tensor<32768xf32>
+    sched.store @c.grad, %c : tensor<32768xf32>
+    %d = sched.reduce_scatter %h dim 0 over ["data"] {plan.repeat = #plan.repeat<"blocks", 2>, train.id = "d"} : tensor<4xf32> -> tensor<2xf32>
+    sched.store @d.grad, %d : tensor<2xf32>
+    return
+  }
+}
+}
+
+// -----
+
 // Without the attribute each is moved by itself.
 #part = #plan.layout<[<[<4, ["data"]>]>]>
 module {
