@@ -273,7 +273,7 @@ TEST(Metrics, RowsAfterTheResumedStepAreCut) {
     ASSERT_TRUE(file.open(folder.path(), 0).is_ok());
     for (std::int64_t step = 1; step <= 4; ++step)
       ASSERT_TRUE(
-          file.add({step, 2.5f, NAN, true, 1e-3, 0.5, 4, 64, step == 1 ? NAN : 0.25, {{1e6, 0.4, 0, 3, 5, 16, 7}}})
+          file.add({step, 2.5f, NAN, true, 1e-3, 0.5, 4, 64, step == 1 ? NAN : 0.25, {{1e6, 0.4, 0, 3, 5, 16, 7, 9}}})
               .is_ok());
     ASSERT_TRUE(file.add_evaluation(4, 2.25, 3).is_ok());
   }
@@ -285,10 +285,10 @@ TEST(Metrics, RowsAfterTheResumedStepAreCut) {
             "\"samples_per_s\": 8, "
             "\"predicted_seconds\": null, \"precision\": \"f32\", \"collective_bytes\": {\"all_reduce\": 1000000, "
             "\"all_gather\": 0, "
-            "\"reduce_scatter\": 0, \"all_to_all\": 3, \"permute\": 5, \"scalars\": 16, \"send\": 7}}\n"
+            "\"reduce_scatter\": 0, \"all_to_all\": 3, \"permute\": 5, \"scalars\": 16, \"send\": 7, \"rows\": 9}}\n"
             "{\"step\": 2, \"loss\": 2.5, \"grad_norm\": null, \"lr\": 0.001, \"seconds\": 0.5, \"tokens_per_s\": 128, "
             "\"samples_per_s\": 8, "
             "\"predicted_seconds\": 0.25, \"precision\": \"f32\", \"collective_bytes\": {\"all_reduce\": 1000000, "
             "\"all_gather\": 0, "
-            "\"reduce_scatter\": 0, \"all_to_all\": 3, \"permute\": 5, \"scalars\": 16, \"send\": 7}}\n");
+            "\"reduce_scatter\": 0, \"all_to_all\": 3, \"permute\": 5, \"scalars\": 16, \"send\": 7, \"rows\": 9}}\n");
 }

@@ -431,7 +431,7 @@ TEST_F(Training, RowsCountTheBytesOfEachKindOfCollective) {
       // Gradients and loss are one buffer; of 2 ranks each sends it once.
       const std::int64_t reduced = bigram_vocabulary * bigram_vocabulary + bigram_vocabulary + 1;
       EXPECT_EQ(sent.find("all_reduce")->integer, groups == 1 ? 0 : reduced * 4);
-      for (const char *other : {"all_gather", "reduce_scatter", "all_to_all", "permute", "scalars", "send"})
+      for (const char *other : {"all_gather", "reduce_scatter", "all_to_all", "permute", "scalars", "send", "rows"})
         EXPECT_EQ(sent.find(other)->integer, 0) << other;
     }
   }
