@@ -102,7 +102,7 @@ class Emulated(EmulatedCase):
     def test_experts(self):
         """Rows of tokens go to the ranks with their experts only, and are counted."""
         model, batches, losses = self.folder / 'mixture.onnx', self.folder / 'mixture.safetensors', {}
-        files.save(common.one_layer('mixtral', batch=8, experts=8, chosen=2), model, False)
+        files.save(common.one_layer('mixtral', batch=8, tokens=128, width=128, hidden=64, experts=8, chosen=2), model, False)
         safetensors_file.write(files.random_batches(onnx.load(str(model)), 2, 0), batches)
         for ranks, strategy in ((1, 'ddp'), (8, 'ep')):
             project, run = self.folder / f'mixture-{ranks}', self.folder / f'mixture-{ranks}-run'
