@@ -39,6 +39,8 @@ void FittedSchedule::apply(ModuleOp planned) const {
     dropPrefetch(planned);
   if (unitBytes > 0)
     planned->setAttr(plan::kUnitBytesAttr, IntegerAttr::get(IntegerType::get(planned.getContext(), 64), unitBytes));
+  if (keepsGathers)
+    planned->setAttr(plan::kKeepsGathersAttr, UnitAttr::get(planned.getContext()));
   plan::RecomputeSteps(planned).apply(planned, steps);
 }
 
@@ -267,6 +269,5 @@ bool windlass::tryStrategy(ModuleOp unplanned, const PlanChoice &choice, FittedS
   auto add = [&](OpPassManager &manager) { manager.addPass(createStrategyPass(choice)); };
   return succeeded(runPasses(*planned, Code::strategy, add)) && getHeldBytes(*planned) <= choice.getMemoryLimit() &&
          succeeded(fitMemory(*planned, choice, Purpose::trial, /*wantsLeast=*/false, /*expectedExcess=*/0, fit)) &&
-         fit.schedule.bytes <= choice.getMemoryLimit() &&
-         succeeded(fitUnits(*planned, choice, Purpose::trial, fit));
+         fit.schedule.bytes <= choice.getMemoryLimit() && succeeded(fitUnits(*planned, choice, Purpose::trial, fit));
 }

@@ -20,6 +20,8 @@ struct FittedSchedule {
   int64_t excessBytes = 0;
   /// The size of units, where it is larger than that of the unchanged plan; else 0.
   int64_t unitBytes = 0;
+  /// Whether gathered weights are kept for the backward pass, which the unchanged plan does not do.
+  bool keepsGathers = false;
   /// Applies to an L3 module the changes that were found to fit.
   void apply(mlir::ModuleOp planned) const;
 };
@@ -38,6 +40,11 @@ mlir::LogicalResult fitMemory(mlir::ModuleOp planned, const PlanChoice &choice, 
 /// collectives do not overlap with operators, units stay as they are. A schedule that fits is verified where `purpose`
 /// is a program.
 mlir::LogicalResult fitUnits(mlir::ModuleOp planned, const PlanChoice &choice, Purpose purpose, FittedSchedule &fit);
+
+/// Keeps the weights that a schedule in `fit` gathers in a forward pass for the backward pass, where that fits and the
+/// step becomes shorter when it is simulated. Where collectives do not overlap with operators, they are gathered again,
+/// as strategies that shard weights say.
+mlir::LogicalResult fitGathers(mlir::ModuleOp planned, const PlanChoice &choice, FittedSchedule &fit);
 
 /// Returns whether the named strategy of `choice` fits, as a trial on a copy of an L2 module, and the schedule that its
 /// plan would have; reports no errors.

@@ -54,6 +54,7 @@ void windlass::addPhase(OpPassManager &manager, Phase phase, const FunctionsOpti
     manager.addPass(plan::createRecomputeSegments());
     manager.addPass(plan::createDecomposeSplitReductions());
     manager.addPass(plan::createMaterializeLayouts());
+    manager.addPass(plan::createKeepGathers());
     manager.addPass(plan::createVerifyLayouts());
     return;
   case Phase::distribute:

@@ -22,9 +22,9 @@ static constexpr int kWorthTry = 50;
 /// The most named strategies that are scheduled besides; their cost is above the time of the best plan by at most 1 /
 /// `kNamedShare` of it.
 static constexpr int kMostNamed = 4, kNamedShare = 10;
-/// Larger units are tried for plans whose steps are above the best one by at most 1 / `kUnitsShare` of it. They make
-/// steps of OPT-6.7B on 64 devices shorter by an eighth, and those of a GPT of four layers by a third.
-static constexpr int kUnitsShare = 2;
+/// Larger units and kept gathers are tried for plans whose steps are at most so many times as long as the best one. They
+/// make steps of OPT-6.7B on 64 devices shorter by an eighth, and those of GPT-2 1.5B on 128 by more than a half.
+static constexpr int kWorthFitting = 3;
 /// Where the best of `kLeastTries` plans takes longer than what must be beaten by more than 1 / `kBehindShare`, others
 /// with as many stages are not tried.
 static constexpr size_t kLeastTries = 3;
@@ -48,10 +48,12 @@ public:
     OwningOpRef<ModuleOp> planned(module.clone());
     if (failed(apply(candidate, bucketBytes, *planned)))
       return failure();
-    // Other buckets are tried with the units that suit the plan.
+    // Other buckets are tried with the units and gathers that suit the plan.
     bool fitsUnits = bucketBytes == plan::kBucketBytes;
     if (!fitsUnits && unitBytes)
       planned->getOperation()->setAttr(plan::kUnitBytesAttr, unitBytes);
+    if (!fitsUnits && keepsGathers)
+      planned->getOperation()->setAttr(plan::kKeepsGathersAttr, UnitAttr::get(module.getContext()));
     FittedSchedule fit;
     // The excess is over the memory of the candidate's rows, so it counts as many blocks as recomputed.
     int64_t expectedExcess = candidate.recomputeParts > 0 ? candidate.keptPeakBytes - choice.getMemoryLimit() : 0;
@@ -141,10 +143,10 @@ private:
   LogicalResult keep(const planner::Candidate &candidate, OwningOpRef<ModuleOp> copy, FittedSchedule fit,
                      bool fitsUnits) {
     double seconds = predictStep(*fit.schedule.module, costs).seconds;
-    if (fitsUnits && seconds <= std::min(bestSeconds, mustBeat) * (1 + 1.0 / kUnitsShare)) {
-      if (failed(fitUnits(*copy, choice, Purpose::trial, fit)))
+    if (fitsUnits && seconds <= std::min(bestSeconds, mustBeat) * kWorthFitting) {
+      if (failed(fitUnits(*copy, choice, Purpose::trial, fit)) || failed(fitGathers(*copy, choice, fit)))
         return failure();
-      if (fit.unitBytes > 0)
+      if (fit.unitBytes > 0 || fit.keepsGathers)
         seconds = predictStep(*fit.schedule.module, costs).seconds;
     }
     if (seconds >= bestSeconds)
@@ -155,6 +157,7 @@ private:
     best = std::move(fit);
     bestCandidate = candidate;
     if (fitsUnits) {
+      keepsGathers = best.keepsGathers;
       unitBytes = planned->getOperation()->getAttr(plan::kUnitBytesAttr);
       if (best.unitBytes > 0)
         unitBytes = IntegerAttr::get(IntegerType::get(module.getContext(), 64), best.unitBytes);
@@ -170,6 +173,8 @@ private:
   int64_t positions;
   /// The units of the best plan's weights; null where it has none.
   Attribute unitBytes;
+  /// Whether the best plan keeps weights that it gathers.
+  bool keepsGathers = false;
   std::set<Key> tried;
 };
 

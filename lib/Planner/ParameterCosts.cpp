@@ -191,8 +191,10 @@ LeastParameterTimes ParameterCosts::getLeastTimes(const ParameterLabel &label) c
   int64_t gather =
       costs.getLeastPicoseconds(CollectiveWork{"all_gather", plan::getGroup(mesh, mesh.getDataAxes()), weightBytes},
                                 static_cast<double>(counts.mostBytes));
+  // The backward pass may read what was gathered for the forward pass, where plans are tried with that.
+  int64_t gathers = costs.overlapsCollectives() ? std::min<int64_t>(passes, 1) : passes;
   if (label.shardsCompute())
-    times.gathers = counts.accumulationSteps * passes * (gather / 1000);
+    times.gathers = counts.accumulationSteps * gathers * (gather / 1000);
   if (label.copies.compute != label.copies.master)
     times.updateGather = gather / 1000;
   plan::LayoutAttr gradient = plan::dropUnreduced(label.copies.gradient), master = label.copies.master;

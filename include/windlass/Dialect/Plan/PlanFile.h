@@ -128,6 +128,7 @@ struct PlanFile {
   int64_t bucketBytes = 0;
   int64_t prefetchBytes = 0;
   int64_t unitBytes = 0;
+  bool keepsGathers = false;
   /// The bytes per device that the user allowed; 0: the device's memory in the cluster.
   int64_t memoryLimit = 0;
   std::map<std::string, PlannedFunction> functions;

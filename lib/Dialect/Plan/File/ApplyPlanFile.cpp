@@ -91,6 +91,8 @@ public:
     for (auto [name, bytes] : {std::pair(kPrefetchBytesAttr, plan.prefetchBytes), {kUnitBytesAttr, plan.unitBytes}})
       if (bytes > 0)
         module->setAttr(name, IntegerAttr::get(IntegerType::get(context, 64), bytes));
+    if (plan.keepsGathers)
+      module->setAttr(kKeepsGathersAttr, UnitAttr::get(context));
     if (plan.pipeline) {
       SmallVector<StringAttr> begins;
       for (const std::string &id : plan.pipeline->begins)

@@ -101,6 +101,7 @@ static LogicalResult addMesh(PlanFile &plan, ModuleOp module) {
     plan.prefetchBytes = prefetchBytes.getInt();
   if (auto unitBytes = module->getAttrOfType<IntegerAttr>(kUnitBytesAttr))
     plan.unitBytes = unitBytes.getInt();
+  plan.keepsGathers = module->hasAttr(kKeepsGathersAttr);
   return success();
 }
 

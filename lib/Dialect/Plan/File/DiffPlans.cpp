@@ -251,6 +251,8 @@ std::vector<PlanDifference> plan::diffPlans(const PlanFile &before, const PlanFi
   };
   differ.add("", "reserve_bytes", reserveOf(before), reserveOf(after));
   differ.add("", "prefetch_bytes", std::to_string(before.prefetchBytes), std::to_string(after.prefetchBytes));
+  auto describeGathers = [](const PlanFile &plan) { return plan.keepsGathers ? "kept" : "gathered again"; };
+  differ.add("", "keeps_gathers", describeGathers(before), describeGathers(after));
   differ.add("", "unit_bytes", std::to_string(before.unitBytes), std::to_string(after.unitBytes));
   // A claim that one of the plans lacks is no difference in what they say.
   if (before.claims && after.claims) {

@@ -37,6 +37,7 @@ public:
     plan.bucketBytes = reader.getInteger("bucket_bytes", 1, kMax);
     plan.prefetchBytes = reader.getInteger("prefetch_bytes", 0, kMax);
     plan.unitBytes = reader.getInteger("unit_bytes", 0, kMax);
+    plan.keepsGathers = reader.find("keeps_gathers") && reader.getBoolean("keeps_gathers");
     if (const llvm::json::Value *value = reader.get("profile"); value && value->kind() != llvm::json::Value::Null)
       reader.fail("profile", "must be null: it cannot be checked yet");
     const llvm::json::Value *claims = reader.get("claims"), *cluster = reader.get("cluster"),

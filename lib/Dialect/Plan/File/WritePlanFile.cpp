@@ -159,6 +159,9 @@ std::string plan::writePlanFile(const PlanFile &plan) {
     writer.close();
   }
   writer.close();
+  // Absent where they are not kept.
+  if (plan.keepsGathers)
+    writer.add("keeps_gathers", true);
   Array axes;
   for (const auto &[name, role, size] : plan.mesh)
     axes.push_back(Object{{"name", name}, {"role", stringifyAxisRole(role)}, {"size", size}});

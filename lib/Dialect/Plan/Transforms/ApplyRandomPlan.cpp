@@ -134,6 +134,8 @@ struct ApplyRandomPlan : windlass::plan::impl::ApplyRandomPlanBase<ApplyRandomPl
     // Small buckets give several of them.
     module->setAttr(kBucketBytesAttr, IntegerAttr::get(IntegerType::get(context, 64), 1 << (8 + random.below(16))));
     module->setAttr(kPrefetchBytesAttr, IntegerAttr::get(IntegerType::get(context, 64), 1 << random.below(20)));
+    if (random.oneIn(2))
+      module->setAttr(kKeepsGathersAttr, UnitAttr::get(context));
   }
 
   Axes allAxes() const {

@@ -557,6 +557,7 @@ ParameterLayouts plan::getCopies(const StrategyChoice &choice, StringAttr symbol
 
 LogicalResult plan::applyStrategy(ModuleOp module, const StrategyChoice &choice, int64_t bucketBytes) {
   module->removeAttr(kPrefetchBytesAttr);
+  module->removeAttr(kKeepsGathersAttr);
   module->removeAttr(kUnitBytesAttr);
   module->setAttr(kBucketBytesAttr, IntegerAttr::get(IntegerType::get(module.getContext(), 64), bucketBytes));
   return StrategyApplier(module, choice).run();

@@ -29,6 +29,9 @@ constexpr char kPrefetchBytesAttr[] = "plan.prefetch_bytes";
 /// On the module: an IntegerAttr (i64), the most bytes of whole weights that one command gathers together, and of
 /// gradients that one command scatters.
 constexpr char kUnitBytesAttr[] = "plan.unit_bytes";
+/// On the module: a UnitAttr, where weights that are gathered for the forward pass of a micro-batch are kept for its
+/// backward pass; without it they are gathered again.
+constexpr char kKeepsGathersAttr[] = "plan.keeps_gathers";
 /// On the module: a PipelineAttr; without it one position runs all of the model.
 constexpr char kPipelineAttr[] = "plan.pipeline";
 /// On an op, between `plan-to-sched` and `sched-cut-chunks`: an IntegerAttr (i64), its chunk.

@@ -107,6 +107,15 @@ def DecomposeSplitReductions : Pass<"plan-decompose-split-reductions", "::mlir::
   let dependentDialects = ["::windlass::plan::PlanDialect"];
 }
 
+def KeepGathers : Pass<"plan-keep-gathers", "::mlir::ModuleOp"> {
+  let summary = "keeps weights that the forward pass gathers for the backward pass, where the plan says so";
+  let description = [{
+    Works on a module with `plan.keeps_gathers`, at L3b; other modules stay as they are. Afterwards a weight that was
+    gathered in both passes of a micro-batch is gathered in the forward pass and stashed. The attribute is dropped.
+  }];
+  let dependentDialects = ["::windlass::train::TrainDialect"];
+}
+
 def MaterializeLayouts : Pass<"plan-materialize-layouts", "::mlir::ModuleOp"> {
   let summary = "puts a plan.reshard wherever a value is needed in another layout than it has";
   let description = [{
