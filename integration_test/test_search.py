@@ -181,16 +181,34 @@ class AutoTest(test_program.ProgramCase):
         self.assertGreater(chosen['h100:16x8'], 25 << 20)
 
     def test_no_named_strategy_is_shorter(self):
-        """Gathers in larger units make the step of zero1 shorter by a third: the search tries named strategies with them too."""
+        """Larger units and kept gathers make steps shorter: the search tries them for its plans and for named strategies."""
         model = self.folder / 'wide.onnx'
         made = common.run([sys.executable, '-B', '-m', 'windlass_models', 'gpt', '--no-values', '--layers', 4, '--width', 1600, '--heads', 25,
-                           '--vocabulary', 50257, '--tokens', 1024, '--batch', 1, '-o', model], cwd=common.ROOT / 'python')
+                           '--vocabulary', 50257, '--tokens', 1024, '--batch', 4, '-o', model], cwd=common.ROOT / 'python')
         self.assertEqual(made.code, 0, made.err)
-        steps = {}
-        for strategy in ('auto', 'ddp', 'zero1', 'zero2', 'zero3'):
+        steps, file = {}, self.folder / 'wide.json'
+        for strategy in ('ddp', 'zero1', 'zero2', 'zero3', 'auto'):
             flags = ('--cluster', 'h100:8x8', '--micro-batches', 64, '--precision', 'bf16', '--strategy', strategy)
-            steps[strategy] = json.loads(self.succeed('plan', model, *flags, '--json').out)['simulated_seconds']
+            steps[strategy] = json.loads(self.succeed('plan', model, *flags, '--json', '-o', file).out)['simulated_seconds']
         self.assertLessEqual(steps['auto'], min(steps.values()), steps)
+        # With one micro-batch for each rank, weights that the forward pass gathers are kept; the plan's file says so.
+        self.assertTrue(json.loads(file.read_text())['keeps_gathers'])
+        again = json.loads(self.succeed('simulate', model, '--plan', file, '--json').out)
+        self.assertEqual(again['predicted_seconds'], steps['auto'])
+
+    def test_kept_gathers(self):
+        """A program whose backward pass has the weights that the forward pass gathered trains as one that gathers them again."""
+        setup = self.setup_of(self.small_gpt(**self.SIZES), micro_batches=2)
+        judge = equivalence.Equivalence(setup)
+        reference, file, gathered = self.reference(judge), self.folder / 'kept.json', {}
+        self.succeed('plan', setup.input, '--cluster', 'cpu:2', '--strategy', 'zero3', '--micro-batches', 2, '--clip', '-o', file)
+        for keeps in (False, True):
+            file.write_text(json.dumps({**json.loads(file.read_text()), 'keeps_gathers': keeps}))
+            judge.compare(reference, self.dump_of_program(setup, 2, '--plan', file), 'f32', ('loss', 'grad_norm', 'gradient', 'parameter', 'state'))
+            row = json.loads((self.folder / 'program-2' / 'metrics.jsonl').read_text().splitlines()[0])
+            gathered[keeps] = row['collective_bytes']['all_gather']
+        # Nearly all weights were gathered twice, those that one pass reads once.
+        self.assertLess(gathered[True], 0.6 * gathered[False])
 
     def test_experts(self):
         """Rows that go to some ranks only are priced as such: no plan of the search is longer than one by name, and the bound holds for those."""
