@@ -22,8 +22,8 @@ static constexpr int kWorthTry = 50;
 /// The most named strategies that are scheduled besides; their cost is above the time of the best plan by at most 1 /
 /// `kNamedShare` of it.
 static constexpr int kMostNamed = 4, kNamedShare = 10;
-/// Larger units and kept gathers are tried for plans whose steps are at most so many times as long as the best one. They
-/// make steps of OPT-6.7B on 64 devices shorter by an eighth, and those of GPT-2 1.5B on 128 by more than a half.
+/// Larger units and kept gathers are tried for plans whose steps are at most so many times as long as the best one.
+/// They make steps of OPT-6.7B on 64 devices shorter by an eighth, and those of GPT-2 1.5B on 128 by more than a half.
 static constexpr int kWorthFitting = 3;
 /// Where the best of `kLeastTries` plans takes longer than what must be beaten by more than 1 / `kBehindShare`, others
 /// with as many stages are not tried.
@@ -71,6 +71,39 @@ public:
     if (excess > 0)
       memoryBytes = std::min(memoryBytes, candidate.peakBytes - excess - std::max<int64_t>(excess - unexpected, 0) / 2);
     return fits ? keep(candidate, std::move(planned), std::move(fit), fitsUnits) : success();
+  }
+
+  /// Schedules the best plan with updated weights gathered beside the forward pass, and kept for the backward pass,
+  /// instead of at the end of the step, and with whole gradients, which are reduced in larger units. With several
+  /// micro-batches for each replica, weights would be gathered for each.
+  LogicalResult deferGathers() {
+    if (!bestCandidate || !costs.overlapsCollectives() || !choice.pins.empty())
+      return success();
+    planner::Candidate candidate = *bestCandidate;
+    plan::MeshAttr mesh = candidate.choice.mesh;
+    bool hasShards = false;
+    for (auto &[name, copies] : candidate.choice.parameters) {
+      auto isShard = [&](plan::LayoutAttr layout) {
+        return llvm::any_of(mesh.getDataAxes(), [&](StringAttr axis) { return plan::usesAxis(layout, axis); });
+      };
+      bool isOnDevice = copies.master.getMemory() == plan::MemoryKind::device &&
+                        copies.compute.getMemory() == plan::MemoryKind::device;
+      if (!isShard(copies.master) || !isOnDevice)
+        continue;
+      copies = plan::layOutCopies(plan::gatherShards(copies.compute, mesh),
+                                  {/*compute=*/true, /*gradient=*/false, /*master=*/true}, mesh);
+      hasShards = true;
+    }
+    if (!hasShards || plan::getMicroBatches(module) > mesh.sizeOf(plan::AxisRole::replica))
+      return success();
+    OwningOpRef<ModuleOp> copy(module.clone());
+    if (failed(apply(candidate, plan::kBucketBytes, *copy)))
+      return failure();
+    FittedSchedule fit;
+    if (failed(makeSchedule(*copy, choice, Code::strategy, Purpose::trial, fit.schedule)))
+      return failure();
+    return fit.schedule.bytes <= choice.getMemoryLimit() ? keep(candidate, std::move(copy), std::move(fit), true)
+                                                         : success();
   }
 
   /// Schedules the best plan with larger buckets of gradients, or with smaller ones, as long as that makes the step
@@ -140,27 +173,30 @@ private:
     return plans.apply(candidate.choice, copy, bucketBytes);
   }
 
+  /// Takes a plan that fits for the best one where its step is shorter. With `fitsUnits`, larger units, kept gathers
+  /// and gathers in the forward pass are tried for it.
   LogicalResult keep(const planner::Candidate &candidate, OwningOpRef<ModuleOp> copy, FittedSchedule fit,
                      bool fitsUnits) {
     double seconds = predictStep(*fit.schedule.module, costs).seconds;
-    if (fitsUnits && seconds <= std::min(bestSeconds, mustBeat) * kWorthFitting) {
+    bool isWorthFitting = fitsUnits && seconds <= std::min(bestSeconds, mustBeat) * kWorthFitting;
+    if (isWorthFitting) {
       if (failed(fitUnits(*copy, choice, Purpose::trial, fit)) || failed(fitGathers(*copy, choice, fit)))
         return failure();
       if (fit.unitBytes > 0 || fit.keepsGathers)
         seconds = predictStep(*fit.schedule.module, costs).seconds;
     }
-    if (seconds >= bestSeconds)
-      return success();
-    bestSeconds = seconds;
-    bestCost = getSeconds(candidate, candidate.costNanoseconds);
-    planned = std::move(copy);
-    best = std::move(fit);
-    bestCandidate = candidate;
-    if (fitsUnits) {
-      keepsGathers = best.keepsGathers;
-      unitBytes = planned->getOperation()->getAttr(plan::kUnitBytesAttr);
-      if (best.unitBytes > 0)
-        unitBytes = IntegerAttr::get(IntegerType::get(module.getContext(), 64), best.unitBytes);
+    if (seconds < bestSeconds) {
+      bestSeconds = seconds;
+      bestCost = getSeconds(candidate, candidate.costNanoseconds);
+      planned = std::move(copy);
+      best = std::move(fit);
+      bestCandidate = candidate;
+      if (fitsUnits) {
+        keepsGathers = best.keepsGathers;
+        unitBytes = planned->getOperation()->getAttr(plan::kUnitBytesAttr);
+        if (best.unitBytes > 0)
+          unitBytes = IntegerAttr::get(IntegerType::get(module.getContext(), 64), best.unitBytes);
+      }
     }
     return success();
   }
@@ -232,7 +268,7 @@ static LogicalResult searchAndSchedule(planner::PlanSearch &plans, planner::Sear
     if (failed(trials.schedule(candidate)))
       return failure();
   }
-  return trials.fitBuckets();
+  return failed(trials.deferGathers()) ? failure() : trials.fitBuckets();
 }
 
 /// Plans a copy of the module by a named strategy, as the last resort: it may fit where the search finds nothing that

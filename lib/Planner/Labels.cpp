@@ -19,7 +19,7 @@ static constexpr int64_t kMostBlocks = 64;
 
 /// The copies of a weight that may be shards: none at first, then one more in each entry.
 static constexpr plan::ShardedCopies kShardedCopies[] = {
-    {}, {false, false, true}, {false, true, true}, {true, true, true}};
+    {}, {false, false, true}, {false, true, true}, {true, true, true}, {true, false, true}};
 
 static RankedTensorType typeOf(Value value) { return llvm::cast<RankedTensorType>(value.getType()); }
 
