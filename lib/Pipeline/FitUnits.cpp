@@ -62,8 +62,10 @@ LogicalResult windlass::fitGathers(ModuleOp planned, const PlanChoice &choice, F
     gathers |= parameter.getTrainable() && layout &&
                llvm::any_of(mesh.getDataAxes(), [&](StringAttr axis) { return plan::usesAxis(layout, axis); });
   }
-  // Weights that the host holds are meant to be on the device for as long as they are used only.
-  if (!gathers || fetches || fit.schedule.hasDroppedPrefetch || !costs.overlapsCollectives())
+  // Weights that the host holds are meant to be on the device for as long as they are used only. A pipeline's chunks
+  // may share a weight, which no chunk may take from another one.
+  if (!gathers || fetches || !choice.pipeline.hasOnePosition() || fit.schedule.hasDroppedPrefetch ||
+      !costs.overlapsCollectives())
     return success();
   FittedSchedule next;
   next.unitBytes = fit.unitBytes;

@@ -77,7 +77,7 @@ public:
   /// instead of at the end of the step, and with whole gradients, which are reduced in larger units. With several
   /// micro-batches for each replica, weights would be gathered for each.
   LogicalResult deferGathers() {
-    if (!bestCandidate || !costs.overlapsCollectives() || !choice.pins.empty())
+    if (!bestCandidate || !costs.overlapsCollectives() || !choice.pins.empty() || !choice.pipeline.hasOnePosition())
       return success();
     planner::Candidate candidate = *bestCandidate;
     plan::MeshAttr mesh = candidate.choice.mesh;
@@ -173,30 +173,29 @@ private:
     return plans.apply(candidate.choice, copy, bucketBytes);
   }
 
-  /// Takes a plan that fits for the best one where its step is shorter. With `fitsUnits`, larger units, kept gathers
-  /// and gathers in the forward pass are tried for it.
+  /// Takes a plan that fits for the best one where its step is shorter. With `fitsUnits`, larger units and kept gathers
+  /// are tried for it.
   LogicalResult keep(const planner::Candidate &candidate, OwningOpRef<ModuleOp> copy, FittedSchedule fit,
                      bool fitsUnits) {
     double seconds = predictStep(*fit.schedule.module, costs).seconds;
-    bool isWorthFitting = fitsUnits && seconds <= std::min(bestSeconds, mustBeat) * kWorthFitting;
-    if (isWorthFitting) {
+    if (fitsUnits && seconds <= std::min(bestSeconds, mustBeat) * kWorthFitting) {
       if (failed(fitUnits(*copy, choice, Purpose::trial, fit)) || failed(fitGathers(*copy, choice, fit)))
         return failure();
       if (fit.unitBytes > 0 || fit.keepsGathers)
         seconds = predictStep(*fit.schedule.module, costs).seconds;
     }
-    if (seconds < bestSeconds) {
-      bestSeconds = seconds;
-      bestCost = getSeconds(candidate, candidate.costNanoseconds);
-      planned = std::move(copy);
-      best = std::move(fit);
-      bestCandidate = candidate;
-      if (fitsUnits) {
-        keepsGathers = best.keepsGathers;
-        unitBytes = planned->getOperation()->getAttr(plan::kUnitBytesAttr);
-        if (best.unitBytes > 0)
-          unitBytes = IntegerAttr::get(IntegerType::get(module.getContext(), 64), best.unitBytes);
-      }
+    if (seconds >= bestSeconds)
+      return success();
+    bestSeconds = seconds;
+    bestCost = getSeconds(candidate, candidate.costNanoseconds);
+    planned = std::move(copy);
+    best = std::move(fit);
+    bestCandidate = candidate;
+    if (fitsUnits) {
+      keepsGathers = best.keepsGathers;
+      unitBytes = planned->getOperation()->getAttr(plan::kUnitBytesAttr);
+      if (best.unitBytes > 0)
+        unitBytes = IntegerAttr::get(IntegerType::get(module.getContext(), 64), best.unitBytes);
     }
     return success();
   }

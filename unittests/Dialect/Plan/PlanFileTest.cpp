@@ -79,6 +79,8 @@ protected:
 TEST_F(PlanFileTest, WhatIsReadIsWhatWasWritten) {
   for (int64_t ranks : {1, 2, 4, 8, 16}) {
     OwningOpRef<ModuleOp> planned = parseWithStrategy(ranks);
+    if (ranks == 4)
+      planned->getOperation()->setAttr(kKeepsGathersAttr, UnitAttr::get(&context));
     std::string text = writePlanFile(build(*planned, ranks));
     llvm::Expected<PlanFile> plan = readPlanFile(text);
     ASSERT_TRUE(bool(plan)) << llvm::toString(plan.takeError());
@@ -124,6 +126,9 @@ TEST_F(PlanFileTest, RefusesDamagedText) {
   EXPECT_THAT(tryEdit("\"bucket_bytes\": 26214400", "\"bucket_bytes\": \"big\""), HasSubstr("must be an integer"));
   EXPECT_THAT(tryEdit("\"claims\": null", "\"defaults\": {}, \"claims\": null"), HasSubstr("defaults is no known key"));
   EXPECT_THAT(tryEdit("\"claims\": null", "\"claims\": {}"), HasSubstr("claims.arena_bytes is missing"));
+  EXPECT_THAT(tryEdit("\"claims\": null", "\"claims\": null, \"keeps_gathers\": true, \"pipeline\": {\"begins\": "
+                                          "[\"fc1\"], \"positions\": 2, \"schedule\": \"1f1b\"}"),
+              HasSubstr("keeps_gathers is true, but the chunks of a pipeline gather weights again"));
 }
 
 TEST_F(PlanFileTest, ClaimsAreNoPartOfWhatTheyAreMadeOf) {

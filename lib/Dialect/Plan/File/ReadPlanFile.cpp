@@ -51,6 +51,8 @@ public:
     if (reader.find("reserve_bytes"))
       reserve = reader.getInteger("reserve_bytes", 0, kMax);
     const llvm::json::Value *pipeline = reader.find("pipeline");
+    if (pipeline && plan.keepsGathers)
+      reader.fail("keeps_gathers", "is true, but the chunks of a pipeline gather weights again");
     keep(reader);
     if (failed())
       return;
