@@ -59,8 +59,7 @@ LogicalResult windlass::fitGathers(ModuleOp planned, const PlanChoice &choice, F
   for (auto parameter : planned.getOps<train::ParameterOp>()) {
     fetches |= parameter->hasAttr(plan::kComputeMemoryAttr);
     auto layout = parameter->getAttrOfType<plan::LayoutAttr>(plan::kLayoutAttr);
-    gathers |= parameter.getTrainable() && layout &&
-               llvm::any_of(mesh.getDataAxes(), [&](StringAttr axis) { return plan::usesAxis(layout, axis); });
+    gathers |= parameter.getTrainable() && layout && plan::usesDataAxes(layout, mesh);
   }
   // Weights that the host holds are meant to be on the device for as long as they are used only. A pipeline's chunks
   // may share a weight, which no chunk may take from another one.

@@ -22,8 +22,9 @@ static constexpr int kWorthTry = 50;
 /// The most named strategies that are scheduled besides; their cost is above the time of the best plan by at most 1 /
 /// `kNamedShare` of it.
 static constexpr int kMostNamed = 4, kNamedShare = 10;
-/// Larger units and kept gathers are tried for plans whose steps are at most so many times as long as the best one.
-/// They make steps of OPT-6.7B on 64 devices shorter by an eighth, and those of GPT-2 1.5B on 128 by more than a half.
+/// Larger units and kept gathers are tried for plans whose steps are at most `kWorthFitting` times as long as the best
+/// one. They make steps of OPT-6.7B on 64 devices shorter by an eighth, and those of GPT-2 1.5B on 128 by more than a
+/// half.
 static constexpr int kWorthFitting = 3;
 /// Where the best of `kLeastTries` plans takes longer than what must be beaten by more than 1 / `kBehindShare`, others
 /// with as many stages are not tried.
@@ -83,12 +84,9 @@ public:
     plan::MeshAttr mesh = candidate.choice.mesh;
     bool hasShards = false;
     for (auto &[name, copies] : candidate.choice.parameters) {
-      auto isShard = [&](plan::LayoutAttr layout) {
-        return llvm::any_of(mesh.getDataAxes(), [&](StringAttr axis) { return plan::usesAxis(layout, axis); });
-      };
       bool isOnDevice = copies.master.getMemory() == plan::MemoryKind::device &&
                         copies.compute.getMemory() == plan::MemoryKind::device;
-      if (!isShard(copies.master) || !isOnDevice)
+      if (!plan::usesDataAxes(copies.master, mesh) || !isOnDevice)
         continue;
       copies = plan::layOutCopies(plan::gatherShards(copies.compute, mesh),
                                   {/*compute=*/true, /*gradient=*/false, /*master=*/true}, mesh);

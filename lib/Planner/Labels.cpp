@@ -29,7 +29,6 @@ Labels::Labels(const Groups &groups, const Reshards &reshards, const CostModel &
   for (plan::AxisAttr axis : mesh.getAxes())
     if (axis.getRole() != plan::AxisRole::replica)
       workAxes.push_back(axis.getName());
-  dataAxes = mesh.getDataAxes();
   for (const OperatorGroup &group : groups.getOperators())
     factors.push_back(llvm::cast<train::TrainOpInterface>(group.front()).getFactors());
   findSplits();
@@ -234,8 +233,7 @@ void Labels::makeParameterLabels(unsigned group) {
     for (const OperatorLabel &label : operators[use.group]) {
       plan::LayoutAttr layout = plan::dropUnreduced(label.operands[use.operand]);
       // The layouts of a weight's copies say what data-parallel ranks hold of it.
-      bool isData = llvm::any_of(dataAxes, [&](StringAttr axis) { return plan::usesAxis(layout, axis); });
-      if (!isData &&
+      if (!plan::usesDataAxes(layout, mesh) &&
           llvm::none_of(reads, [&](plan::LayoutAttr other) { return plan::haveSameParts(layout, other, mesh); }))
         reads.push_back(layout);
     }

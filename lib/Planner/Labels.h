@@ -52,7 +52,7 @@ private:
   const CostModel &costs;
   const plan::Pins &pins;
   plan::MeshAttr mesh;
-  llvm::SmallVector<mlir::StringAttr> workAxes, dataAxes;
+  llvm::SmallVector<mlir::StringAttr> workAxes;
   std::vector<train::OpFactors> factors;
   /// By operator group.
   std::vector<std::set<Split>> splits;

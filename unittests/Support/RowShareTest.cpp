@@ -7,10 +7,10 @@ using namespace windlass;
 namespace {
 
 TEST(RowShareTest, IsThatOfAllChoices) {
-  // Of the pairs of 4 experts, 3 of 6 have a given one.
+  // A given one of 4 experts is in 3 of the 6 pairs.
   EXPECT_DOUBLE_EQ(getRowShare(4, 4, 2), 0.5);
   EXPECT_DOUBLE_EQ(getRowShare(8, 8, 2), 0.25);
-  // Of the 28 pairs of 8 experts, 6 have none of a given half.
+  // 6 of the 28 pairs of 8 experts have no expert of a given half.
   EXPECT_DOUBLE_EQ(getRowShare(8, 2, 2), 22.0 / 28);
   EXPECT_DOUBLE_EQ(getRowShare(6, 3, 1), 1.0 / 3);
 }

@@ -36,8 +36,8 @@ struct CollectiveWork {
   double getRingBytes() const;
 };
 
-/// A gather of rows of tokens that go to the members with the experts of their choice only, or their way back as a
-/// scatter, where all experts are chosen equally often.
+/// A gather that brings rows of tokens only to the members with the experts of their choice, or the scatter that brings
+/// them back. All experts are taken to be chosen equally often.
 struct RowExchange {
   GroupShape group;
   /// The bytes of the rows of all members' tokens.
@@ -45,7 +45,7 @@ struct RowExchange {
   /// The share of them that a member needs or has (windlass/Support/RowShare.h).
   double share = 1;
 
-  /// Returns what goes over links: each member exchanges as many rows with each other one.
+  /// Returns what goes over links: each pair of members exchanges equally many rows.
   CollectiveWork getMoved() const { return {"all_to_all", group, share * wholeBytes}; }
   /// Returns the bytes that a member exchanges with others. They are copied twice: once to put rows together, and once
   /// to take them apart or add them up.

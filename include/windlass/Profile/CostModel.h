@@ -68,9 +68,9 @@ public:
   Cost getCost(const CollectiveWork &work) const;
   /// Returns the cost of an exchange of rows: what moves, and two copies.
   Cost getCost(const RowExchange &work) const;
-  /// Whether rows are exchanged that way, and not sent to all members: where the cluster's links need half as long for
-  /// that at most, since rows are also copied. What a profile measured does not count, so that a plan's programs do not
-  /// depend on it.
+  /// Whether rows go only to the members that need them, and not to all. They do where the cluster's links need at most
+  /// half the time for that, since rows are also copied. Measured times of a profile are not used, so that a plan's
+  /// programs do not depend on a profile.
   bool routesRows(const RowExchange &work) const;
   /// Returns the cost of a message of `bytes` from a rank to another one, which is that of a permutation of the two:
   /// as a profile measured it where one host has both, and else by the tiers between them.

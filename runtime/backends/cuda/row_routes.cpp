@@ -25,9 +25,9 @@ struct row_lists {
   WINDLASS_FN std::int32_t *of(std::int32_t list) const { return tokens + list * length; }
 };
 
-/// Makes one list in each block. With `has_places`, the second half has the place of each token in its list, or -1.
-/// `is_gather` says whether this member's tokens leave it; otherwise they come to it.
-__global__ void list_rows(row_lists lists, row_routes of, bool is_gather, bool has_places) {
+/// Makes one list in each block. In a gather the rows of this member's tokens leave it. In a scatter they come to it,
+/// and each of the lists of those has the place of every token in it instead, or -1.
+__global__ void list_rows(row_lists lists, row_routes of, bool is_gather) {
   __shared__ std::int32_t reached[block_threads];
   const auto list = static_cast<std::int32_t>(blockIdx.x);
   const std::int32_t other = list % lists.members;
@@ -45,7 +45,7 @@ __global__ void list_rows(row_lists lists, row_routes of, bool is_gather, bool h
       before += t < static_cast<int>(threadIdx.x) ? reached[t] : 0;
       all += reached[t];
     }
-    if (comes && has_places) {
+    if (comes && !is_gather) {
       if (token < of.tokens)
         lists.of(list)[token] = reaches ? number + before : -1;
     } else if (reaches) {
@@ -135,8 +135,7 @@ public:
 
   /// Lists the rows, and waits until the host knows how many there are.
   status list(bool is_gather) {
-    WINDLASS_TRY(launch(s_, static_cast<unsigned>(2 * c_.size()), block_threads, list_rows, lists_, of_, is_gather,
-                        /*has_places=*/!is_gather));
+    WINDLASS_TRY(launch(s_, static_cast<unsigned>(2 * c_.size()), block_threads, list_rows, lists_, of_, is_gather));
     numbers_.resize(static_cast<std::size_t>(2 * c_.size()));
     WINDLASS_TRY(detail::copy_to_host(s_, reinterpret_cast<std::byte *>(numbers_.data()),
                                       reinterpret_cast<const std::byte *>(lists_.numbers),
@@ -193,7 +192,8 @@ public:
 private:
   std::int64_t number(std::int32_t to) const { return numbers_[static_cast<std::size_t>(to)]; }
   std::int64_t coming(std::int32_t from) const { return numbers_[static_cast<std::size_t>(c_.size() + from)]; }
-  /// As of row_lists, for the host.
+  /// Returns the number of rows in the lists before that of `member`, without this member's own; `first` is the number
+  /// of the first list.
   std::int64_t begin(std::int32_t first, std::int32_t member) const {
     std::int64_t rows = 0;
     for (std::int32_t m = 0; m < member; ++m)

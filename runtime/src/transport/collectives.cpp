@@ -139,26 +139,32 @@ status find_routes(const communicator &c, const view &own, const view &all, cons
   return {};
 }
 
-work describe_rows(const char *name, const view &all) { return {name, 0, bytes_of({all}), {all.elements()}}; }
+/// Issues an exchange of rows; `move` is the communicator's operation.
+template <class F>
+status issue_rows(stream &s, communicator &c, const char *name, const view &own, const view &all, const view &scratch,
+                  const view &choices, std::int64_t experts, F move) {
+  detail::row_routes of;
+  WINDLASS_TRY(find_routes(c, own, all, scratch, choices, experts, of));
+  return issue(s, c, {name, 0, bytes_of({all}), {all.elements()}},
+               [&c, own = own.data, all = all.data, scratch = scratch.data, of, move] {
+                 return move(c, own, all, scratch, of);
+               });
+}
 
 } // namespace
 
 status gather_rows(stream &s, communicator &c, const view &out, const view &scratch, const view &in,
                    const view &choices, std::int64_t experts) {
-  detail::row_routes of;
-  WINDLASS_TRY(find_routes(c, in, out, scratch, choices, experts, of));
-  return issue(s, c, describe_rows("gather_rows", out), [&c, out = out.data, scratch = scratch.data, in = in.data, of] {
-    return c.gather_rows(out, scratch, in, of);
-  });
+  return issue_rows(s, c, "gather_rows", in, out, scratch, choices, experts,
+                    [](communicator &members, std::byte *own, std::byte *all, std::byte *memory,
+                       const detail::row_routes &of) { return members.gather_rows(all, memory, own, of); });
 }
 
 status scatter_rows(stream &s, communicator &c, const view &out, const view &scratch, const view &in,
                     const view &choices, std::int64_t experts) {
-  detail::row_routes of;
-  WINDLASS_TRY(find_routes(c, out, in, scratch, choices, experts, of));
-  return issue(s, c, describe_rows("scatter_rows", in), [&c, out = out.data, scratch = scratch.data, in = in.data, of] {
-    return c.scatter_rows(out, scratch, in, of);
-  });
+  return issue_rows(s, c, "scatter_rows", out, in, scratch, choices, experts,
+                    [](communicator &members, std::byte *own, std::byte *all, std::byte *memory,
+                       const detail::row_routes &of) { return members.scatter_rows(own, memory, all, of); });
 }
 
 namespace {

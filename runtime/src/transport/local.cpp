@@ -144,8 +144,7 @@ public:
   status gather_rows(std::byte *out, std::byte *, const std::byte *in, const detail::row_routes &of) override {
     publish(in, nullptr);
     for (std::int32_t to = 0; to < size_; ++to)
-      if (to != index_)
-        count(collective_kind::rows, of.count(index_, to) * of.row_bytes());
+      count_rows(to, of.count(index_, to), of);
     WINDLASS_TRY(barrier());
     const std::int64_t bytes = of.row_bytes(), all = size_ * of.tokens;
     for (std::int64_t token = 0; token < all; ++token)
@@ -159,18 +158,17 @@ public:
   status scatter_rows(std::byte *out, std::byte *, std::byte *in, const detail::row_routes &of) override {
     publish(in, nullptr);
     for (std::int32_t to = 0; to < size_; ++to)
-      if (to != index_)
-        count(collective_kind::rows, of.count(to, index_) * of.row_bytes());
+      count_rows(to, of.count(to, index_), of);
     WINDLASS_TRY(barrier());
     const std::int64_t bytes = of.row_bytes();
     status failed;
     for (std::int64_t token = 0; token < of.tokens && failed.is_ok(); ++token) {
       const std::int64_t number = index_ * of.tokens + token;
-      std::int32_t count = 0;
+      std::int32_t reached = 0;
       for (std::int32_t m = 0; m < size_; ++m)
         if (of.reaches(number, m))
-          parts_[static_cast<std::size_t>(count++)] = source(m) + number * bytes;
-      failed = detail::sum_rows(out + token * bytes, parts_.data(), count, of);
+          parts_[static_cast<std::size_t>(reached++)] = source(m) + number * bytes;
+      failed = detail::sum_rows(out + token * bytes, parts_.data(), reached, of);
     }
     WINDLASS_TRY(failed);
     return finish();
@@ -270,6 +268,11 @@ private:
   status finish() {
     group_->gate.wait(static_cast<std::uint32_t>(size_), nullptr);
     return {};
+  }
+  /// Counts rows that another member reads; what this member reads of its own does not count.
+  void count_rows(std::int32_t reader, std::int64_t rows, const detail::row_routes &of) {
+    if (reader != index_)
+      count(collective_kind::rows, rows * of.row_bytes());
   }
   void publish(const std::byte *source, std::byte *target) {
     group_->sources[static_cast<std::size_t>(index_)] = source;

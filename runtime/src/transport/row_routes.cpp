@@ -5,7 +5,6 @@
 #include "windlass/rt/detail/combine.h"
 #include "windlass/rt/detail/row_messages.h"
 
-#include <algorithm>
 #include <cstring>
 
 namespace windlass::rt {

@@ -121,6 +121,10 @@ bool plan::usesAxis(LayoutAttr layout, StringAttr axis) {
          });
 }
 
+bool plan::usesDataAxes(LayoutAttr layout, MeshAttr mesh) {
+  return llvm::any_of(mesh.getDataAxes(), [&](StringAttr axis) { return usesAxis(layout, axis); });
+}
+
 LayoutAttr plan::addReplicaSum(LayoutAttr layout, ModuleOp module) {
   auto mesh = module->getAttrOfType<MeshAttr>(kMeshAttr);
   SmallVector<UnreducedAttr> sums;

@@ -21,12 +21,14 @@ int64_t sched::getBytes(TypeRange types) {
   return bytes;
 }
 
-/// Whether the blocks of the members are contiguous in the results. Otherwise a copy puts them in order.
+bool sched::isInBlocks(RankedTensorType whole, int64_t dim) {
+  return llvm::all_of(whole.getShape().take_front(dim), [](int64_t size) { return size == 1; });
+}
+
+/// Whether the members' parts are contiguous in all results. Otherwise a copy puts them in order.
 static bool needsNoCopy(AllGatherOp op) {
-  return llvm::all_of(op.getResultTypes(), [&](Type type) {
-    ArrayRef<int64_t> shape = cast<RankedTensorType>(type).getShape();
-    return llvm::all_of(shape.take_front(op.getDim()), [](int64_t size) { return size == 1; });
-  });
+  return llvm::all_of(op.getResultTypes(),
+                      [&](Type type) { return isInBlocks(cast<RankedTensorType>(type), op.getDim()); });
 }
 
 /// Adds the operations that make `value` from a resource; returns false where they cannot move.

@@ -19,6 +19,9 @@ struct Gather {
   int64_t bytes = 0;
 };
 
+/// Whether the parts of members that divide `dim` of a value are contiguous, one behind the other.
+bool isInBlocks(mlir::RankedTensorType whole, int64_t dim);
+
 /// Returns the gathers of a function's weights that can move, in the order in which their results are first used. A
 /// gather cannot move where its resource is written in the function, or where a copy puts the blocks of its members in
 /// order: the compute stream would wait where the gather is begun.

@@ -45,9 +45,10 @@ private:
   /// Lowers an operator to one kernel with the same operands, results and attributes.
   mlir::LogicalResult lowerKernel(mlir::Operation *op, const KernelRow &row);
   mlir::LogicalResult lowerAllReduce(AllReduceOp op);
-  /// Lowers an all_gather, reduce_scatter, all_to_all or own_part.
+  /// Lowers an all_gather, reduce_scatter, all_to_all, permute or own_part.
   mlir::LogicalResult lowerExchange(mlir::Operation *op);
   mlir::LogicalResult lowerPermute(PermuteOp op);
+  /// Lowers a gather_rows or scatter_rows.
   mlir::LogicalResult lowerRows(mlir::Operation *op);
   mlir::LogicalResult lowerMove(MoveOp op);
   void pushCollective(mlir::Operation *op, CollectiveKind kind, train::ReductionKind reduction, mlir::ArrayAttr axes,

@@ -1,5 +1,7 @@
 #include "windlass/Dialect/Sched/Transforms/RouteRows.h"
 
+#include "CollectiveChains.h"
+
 #include "windlass/Dialect/Sched/Transforms/Passes.h"
 #include "windlass/Support/RowShare.h"
 #include "windlass/Support/TensorBytes.h"
@@ -25,11 +27,6 @@ Value skipReshapes(Value value, bool isOnlyUse) {
       return {};
   }
   return value;
-}
-
-/// Whether the members' parts are contiguous, one behind the other, in a value cut or joined along `dim`.
-bool isInBlocks(RankedTensorType whole, int64_t dim) {
-  return llvm::all_of(whole.getShape().take_front(dim), [](int64_t size) { return size == 1; });
 }
 
 /// Returns the gather of the members' rows that gives [rows, columns]; null where it is none.

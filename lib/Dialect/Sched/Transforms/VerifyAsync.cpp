@@ -242,13 +242,18 @@ private:
     return success();
   }
 
+  int64_t countMembers(ArrayAttr axes) {
+    int64_t members = 1;
+    for (auto axis : axes.getAsRange<StringAttr>())
+      members *= mesh.sizeOf(axis.getValue());
+    return members;
+  }
+
   /// Checks that the rows of an exchange are those of all members.
   template <class Op> LogicalResult checkRows(Op op) {
     if (failed(checkAxes(*op, op.getAxes())))
       return failure();
-    int64_t members = 1;
-    for (auto axis : op.getAxes().template getAsRange<StringAttr>())
-      members *= mesh.sizeOf(axis.getValue());
+    int64_t members = countMembers(op.getAxes());
     if (op.getMembers() != members)
       return op.emitOpError("exchanges rows of ") << op.getMembers() << " members, but there are " << members;
     return success();
@@ -260,9 +265,7 @@ private:
                            std::optional<uint64_t> shrunk) {
     if (failed(checkAxes(op, axes)))
       return failure();
-    int64_t members = 1;
-    for (auto axis : axes.getAsRange<StringAttr>())
-      members *= mesh.sizeOf(axis.getValue());
+    int64_t members = countMembers(axes);
     for (auto [operand, result] : llvm::zip_equal(op.getOperandTypes(), op.getResultTypes()))
       if (failed(checkShape(op, members, llvm::cast<RankedTensorType>(operand), result, grown, shrunk)))
         return failure();

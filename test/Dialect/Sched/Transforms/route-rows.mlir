@@ -3,7 +3,7 @@
 // RUN: windlass-opt %s -train-differentiate=micro-batches=2 -train-add-optimizer=optimizer=sgd -plan-apply-strategy="ranks=2 strategy=ep" -plan-decompose-split-reductions -plan-materialize-layouts -plan-to-sched -sched-route-rows | FileCheck %s --check-prefix=FEW
 // RUN: windlass-opt %s -train-differentiate=micro-batches=2 -train-add-optimizer=optimizer=sgd -plan-apply-strategy="ranks=4 strategy=megatron" -plan-decompose-split-reductions -plan-materialize-layouts -plan-to-sched -sched-route-rows | FileCheck %s --check-prefix=WIDTH
 
-// Of four ranks, one has an expert of half of the tokens: rows of inputs, results and gradients go there and back only.
+// Each of four ranks has an expert of half of the tokens. Rows of inputs, results and gradients go to such ranks only.
 // Choices and weights are still gathered, and the weights' gradients are scattered.
 // CHECK-LABEL: func.func @forward
 // CHECK: %[[GATHERED:.*]] = sched.all_gather {{.*}} : tensor<1x1x4xi64> -> tensor<1x4x4xi64>

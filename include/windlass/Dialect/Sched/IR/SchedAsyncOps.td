@@ -145,16 +145,18 @@ class Sched_RowExchange<string mnemonic, string text> : Sched_Collective<mnemoni
 
 def GatherRowsOp : Sched_RowExchange<"gather_rows", "brings rows of tokens to the members with the experts of their choice"> {
   let description = [{
-    `input` has the rows of the member's tokens, `choices` those of all members' tokens, in order of their coordinate: the
-    same on all members, indices of `experts` experts of which each member has an equal part in the same order. The result
-    has a place for the rows of all tokens; those of tokens that choose no expert of the member are undefined.
+    `input` has the rows of the member's tokens. `choices` has the choices of all members' tokens, in the order of the
+    members' coordinates, and is the same on all members. It holds indices of `experts` experts, of which each member
+    has an equal part in that order. The result has a place for the row of every token; the rows of tokens that choose no
+    expert of the member are undefined.
   }];
 }
 
 def ScatterRowsOp : Sched_RowExchange<"scatter_rows", "sums up the rows of each token on the members with the experts of its choice"> {
   let description = [{
-    The way back of `sched.gather_rows`: `input` has rows of all members' tokens, and the result the sums of the rows of
-    the member's own ones, among the members that have an expert of the token's choice; 0 where there is none.
+    The way back of `sched.gather_rows`: `input` has a row for each token of all members. The result has a row for each of
+    the member's own tokens: the sum of the token's rows on the members that have an expert of its choice, and 0 where
+    no member has one.
   }];
 }
 

@@ -158,7 +158,8 @@ def LaunchCollectiveOp : Sched_Op<"launch_collective", [AttrSizedOperandSegments
                        Variadic<Sched_Buffer>:$ins, Variadic<Sched_Buffer>:$outs,
                        OptionalAttr<DenseI64ArrayAttr>:$destinations, OptionalAttr<I64Attr>:$experts);
   let assemblyFormat = [{
-    $kind $reduction $communicator `,` $ins `->` $outs (`to` $destinations^)? (`experts` $experts^)? attr-dict `:` type($ins) `->` type($outs)
+    $kind $reduction $communicator `,` $ins `->` $outs (`to` $destinations^)? (`experts` $experts^)? attr-dict
+    `:` type($ins) `->` type($outs)
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
