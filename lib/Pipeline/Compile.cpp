@@ -98,8 +98,12 @@ LogicalResult Compilation::makePlan(const PlanChoice &choice, std::unique_ptr<Pa
     return failure();
   if (mayRecompute) {
     FittedSchedule fit;
-    if (failed(fitMemory(*module, choice, Purpose::trial, /*wantsLeast=*/true, /*expectedExcess=*/0, fit)) ||
-        failed(fitUnits(*module, choice, purpose, fit)))
+    if (failed(fitMemory(*module, choice, Purpose::trial, /*wantsLeast=*/true, /*expectedExcess=*/0, fit)))
+      return failure();
+    bool fits = fit.schedule.bytes <= choice.getMemoryLimit();
+    if (fits && (failed(fitUnits(*module, choice, fit)) || failed(fitBuckets(*module, choice, fit))))
+      return failure();
+    if (fits && purpose == Purpose::program && failed(verifySchedule(fit.schedule)))
       return failure();
     fit.apply(*module);
     scheduled = std::move(fit.schedule);

@@ -37,8 +37,9 @@ static void dropPrefetch(ModuleOp planned) {
 void FittedSchedule::apply(ModuleOp planned) const {
   if (schedule.hasDroppedPrefetch)
     dropPrefetch(planned);
-  if (unitBytes > 0)
-    planned->setAttr(plan::kUnitBytesAttr, IntegerAttr::get(IntegerType::get(planned.getContext(), 64), unitBytes));
+  for (auto [name, bytes] : {std::pair(plan::kUnitBytesAttr, unitBytes), {plan::kBucketBytesAttr, bucketBytes}})
+    if (bytes > 0)
+      planned->setAttr(name, IntegerAttr::get(IntegerType::get(planned.getContext(), 64), bytes));
   if (keepsGathers)
     planned->setAttr(plan::kKeepsGathersAttr, UnitAttr::get(planned.getContext()));
   plan::RecomputeSteps(planned).apply(planned, steps);
@@ -269,5 +270,6 @@ bool windlass::tryStrategy(ModuleOp unplanned, const PlanChoice &choice, FittedS
   auto add = [&](OpPassManager &manager) { manager.addPass(createStrategyPass(choice)); };
   return succeeded(runPasses(*planned, Code::strategy, add)) && getHeldBytes(*planned) <= choice.getMemoryLimit() &&
          succeeded(fitMemory(*planned, choice, Purpose::trial, /*wantsLeast=*/false, /*expectedExcess=*/0, fit)) &&
-         fit.schedule.bytes <= choice.getMemoryLimit() && succeeded(fitUnits(*planned, choice, Purpose::trial, fit));
+         fit.schedule.bytes <= choice.getMemoryLimit() && succeeded(fitUnits(*planned, choice, fit)) &&
+         succeeded(fitBuckets(*planned, choice, fit));
 }

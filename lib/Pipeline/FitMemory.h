@@ -20,6 +20,8 @@ struct FittedSchedule {
   int64_t excessBytes = 0;
   /// The size of units, where it is larger than that of the unchanged plan; else 0.
   int64_t unitBytes = 0;
+  /// The size of buckets, where it is another one than that of the unchanged plan; else 0.
+  int64_t bucketBytes = 0;
   /// Whether gathered weights are kept for the backward pass, which the unchanged plan does not do.
   bool keepsGathers = false;
   /// Applies to an L3 module the changes that were found to fit.
@@ -35,15 +37,18 @@ struct FittedSchedule {
 mlir::LogicalResult fitMemory(mlir::ModuleOp planned, const PlanChoice &choice, Purpose purpose, bool wantsLeast,
                               int64_t expectedExcess, FittedSchedule &fit);
 
-/// Gives a schedule in `fit` that fits larger units of weights and gradients, as long as it then still fits and its
+/// Gives the plan of a schedule in `fit` larger units of weights and gradients, as long as it then still fits and its
 /// step becomes shorter when it is simulated: large units save latency, small ones leave less to wait for. Where
-/// collectives do not overlap with operators, units stay as they are. A schedule that fits is verified where `purpose`
-/// is a program.
-mlir::LogicalResult fitUnits(mlir::ModuleOp planned, const PlanChoice &choice, Purpose purpose, FittedSchedule &fit);
+/// collectives do not overlap with operators, units stay as they are.
+mlir::LogicalResult fitUnits(mlir::ModuleOp planned, const PlanChoice &choice, FittedSchedule &fit);
 
-/// Keeps the weights that a schedule in `fit` gathers in a forward pass for the backward pass, where that fits and the
-/// step becomes shorter when it is simulated. Where collectives do not overlap with operators, they are gathered again,
-/// as strategies that shard weights say.
+/// Gives it larger buckets of gradients likewise, or smaller ones where larger ones are no better: large ones use links
+/// better, small ones leave less to wait for when the last gradient is there.
+mlir::LogicalResult fitBuckets(mlir::ModuleOp planned, const PlanChoice &choice, FittedSchedule &fit);
+
+/// Keeps the weights that the plan of a schedule in `fit` gathers in a forward pass for the backward pass, where that
+/// fits and the step becomes shorter when it is simulated. Where collectives do not overlap with operators, they are
+/// gathered again, as strategies that shard weights say.
 mlir::LogicalResult fitGathers(mlir::ModuleOp planned, const PlanChoice &choice, FittedSchedule &fit);
 
 /// Returns whether the named strategy of `choice` fits, as a trial on a copy of an L2 module, and the schedule that its

@@ -4,214 +4,20 @@
 #include "FitMemory.h"
 #include "Reserve.h"
 #include "RunPasses.h"
+#include "ScheduleTrials.h"
 
 #include "windlass/Dialect/Plan/Transforms/NamedStrategies.h"
 #include "windlass/Dialect/Plan/Transforms/Pins.h"
 #include "windlass/Simulator/PredictStep.h"
 
-#include <cmath>
-#include <set>
-
 using namespace mlir;
 using namespace windlass;
 
 /// The most plans of the search that are scheduled, to see how much memory they need and what they recompute.
-static constexpr int kMostTries = 5;
-/// The share: plans that can save less than 1 / `kWorthTry` of the best step are not scheduled.
-static constexpr int kWorthTry = 50;
+static constexpr int kMostTries = 6;
 /// The most named strategies that are scheduled besides; their cost is above the time of the best plan by at most 1 /
 /// `kNamedShare` of it.
 static constexpr int kMostNamed = 4, kNamedShare = 10;
-/// Larger units and kept gathers are tried for plans whose steps are at most `kWorthFitting` times as long as the best
-/// one. They make steps of OPT-6.7B on 64 devices shorter by an eighth, and those of GPT-2 1.5B on 128 by more than a
-/// half.
-static constexpr int kWorthFitting = 3;
-/// Where the best of `kLeastTries` plans takes longer than what must be beaten by more than 1 / `kBehindShare`, others
-/// with as many stages are not tried.
-static constexpr size_t kLeastTries = 3;
-static constexpr int kBehindShare = 10;
-/// The ratio between one size of bucket that is tried and the next.
-static constexpr int64_t kBucketFactor = 4;
-
-namespace {
-
-/// Schedules plans, and keeps the one whose step is shortest when it is simulated.
-class ScheduleTrials {
-public:
-  ScheduleTrials(ModuleOp module, const planner::PlanSearch &plans, const PlanChoice &choice, const CostModel &costs,
-                 double mustBeat)
-      : module(module), plans(plans), choice(choice), costs(costs), mustBeat(mustBeat),
-        positions(choice.pipeline.positions) {}
-
-  /// Plans a copy of the module by a candidate and schedules it.
-  LogicalResult schedule(const planner::Candidate &candidate, int64_t bucketBytes = plan::kBucketBytes) {
-    tried.insert(getKey(candidate));
-    OwningOpRef<ModuleOp> planned(module.clone());
-    if (failed(apply(candidate, bucketBytes, *planned)))
-      return failure();
-    // Other buckets are tried with the units and gathers that suit the plan.
-    bool fitsUnits = bucketBytes == plan::kBucketBytes;
-    if (!fitsUnits && unitBytes)
-      planned->getOperation()->setAttr(plan::kUnitBytesAttr, unitBytes);
-    if (!fitsUnits && keepsGathers)
-      planned->getOperation()->setAttr(plan::kKeepsGathersAttr, UnitAttr::get(module.getContext()));
-    FittedSchedule fit;
-    // The excess is over the memory of the candidate's rows, so it counts as many blocks as recomputed.
-    int64_t expectedExcess = candidate.recomputeParts > 0 ? candidate.keptPeakBytes - choice.getMemoryLimit() : 0;
-    if (failed(fitMemory(*planned, choice, Purpose::trial, /*wantsLeast=*/candidate.recomputeParts > 0, expectedExcess,
-                         fit)))
-      return failure();
-    int64_t excess = fit.schedule.bytes - choice.getMemoryLimit();
-    bool fits = excess <= 0;
-    if (candidate.recomputeParts == 0 && (fit.schedule.recompute.flops > 0 || fit.schedule.hasDroppedPrefetch))
-      excess = fit.excessBytes;
-    // Its memory besides the rows of the model is known now. The next plan is likely to have the same reserve, and to
-    // need slightly more of the rest.
-    int64_t least = choice.getMemoryLimit() - getSearchedMemory(choice);
-    int64_t unexpected = fit.schedule.reserve.total() - least - candidate.besideBytes;
-    if (excess > 0)
-      memoryBytes = std::min(memoryBytes, candidate.peakBytes - excess - std::max<int64_t>(excess - unexpected, 0) / 2);
-    return fits ? keep(candidate, std::move(planned), std::move(fit), fitsUnits) : success();
-  }
-
-  /// Schedules the best plan with updated weights gathered beside the forward pass, and kept for the backward pass,
-  /// instead of at the end of the step, and with whole gradients, which are reduced in larger units. With several
-  /// micro-batches for each replica, weights would be gathered for each.
-  LogicalResult deferGathers() {
-    if (!bestCandidate || !costs.overlapsCollectives() || !choice.pins.empty() || !choice.pipeline.hasOnePosition())
-      return success();
-    planner::Candidate candidate = *bestCandidate;
-    plan::MeshAttr mesh = candidate.choice.mesh;
-    bool hasShards = false;
-    for (auto &[name, copies] : candidate.choice.parameters) {
-      bool isOnDevice = copies.master.getMemory() == plan::MemoryKind::device &&
-                        copies.compute.getMemory() == plan::MemoryKind::device;
-      if (!plan::usesDataAxes(copies.master, mesh) || !isOnDevice)
-        continue;
-      copies = plan::layOutCopies(plan::gatherShards(copies.compute, mesh),
-                                  {/*compute=*/true, /*gradient=*/false, /*master=*/true}, mesh);
-      hasShards = true;
-    }
-    if (!hasShards || plan::getMicroBatches(module) > mesh.sizeOf(plan::AxisRole::replica))
-      return success();
-    OwningOpRef<ModuleOp> copy(module.clone());
-    if (failed(apply(candidate, plan::kBucketBytes, *copy)))
-      return failure();
-    FittedSchedule fit;
-    if (failed(makeSchedule(*copy, choice, Code::strategy, Purpose::trial, fit.schedule)))
-      return failure();
-    return fit.schedule.bytes <= choice.getMemoryLimit() ? keep(candidate, std::move(copy), std::move(fit), true)
-                                                         : success();
-  }
-
-  /// Schedules the best plan with larger buckets of gradients, or with smaller ones, as long as that makes the step
-  /// shorter: large ones use links better, small ones leave less to wait for when the last gradient is there.
-  LogicalResult fitBuckets() {
-    // Processors that compute and reduce in turn have nothing to overlap.
-    if (!bestCandidate || !costs.overlapsCollectives() || bestCandidate->choice.mesh.getDataAxes().empty())
-      return success();
-    const planner::Candidate candidate = *bestCandidate;
-    double begin = bestSeconds;
-    for (bool growing : {true, false}) {
-      auto next = [&](int64_t bytes) { return growing ? bytes * kBucketFactor : bytes / kBucketFactor; };
-      for (int64_t bytes = next(plan::kBucketBytes);
-           bytes >= plan::kLeastBucketBytes && bytes <= plan::kMostBucketBytes; bytes = next(bytes)) {
-        double before = bestSeconds;
-        if (failed(schedule(candidate, bytes)))
-          return failure();
-        if (bestSeconds >= before)
-          break;
-      }
-      if (bestSeconds < begin)
-        break;
-    }
-    return success();
-  }
-
-  /// Whether the plan's step may be shorter than the best one's, which is seldom below its own cost.
-  bool isPromising(const planner::Candidate &candidate) const {
-    double best = std::min(std::max(bestCost, bestSeconds), mustBeat);
-    return !isBehind() && getSeconds(candidate, candidate.guessNanoseconds) < best * (1 - 1.0 / kWorthTry);
-  }
-
-  /// Estimates the seconds of a candidate's step from its cost on one position: all positions share the work, and wait
-  /// while the first micro-batch fills the pipeline and the last one drains it.
-  double getSeconds(const planner::Candidate &candidate, int64_t nanoseconds) const {
-    int64_t microBatches = plan::getMicroBatches(module) / candidate.choice.mesh.sizeOf(plan::AxisRole::replica);
-    double fill =
-        static_cast<double>(positions - 1) / static_cast<double>(choice.pipeline.chunksPerPosition * microBatches);
-    return nanoseconds / 1e9 / static_cast<double>(positions) * (1 + fill);
-  }
-
-  /// Whether the best plan is far from what must be beaten.
-  bool isBehind() const {
-    return planned && tried.size() >= kLeastTries && bestSeconds > mustBeat * (1 + 1.0 / kBehindShare);
-  }
-
-  bool hasTried(const planner::Candidate &candidate) const { return tried.count(getKey(candidate)) > 0; }
-
-  /// The copy of the module with the best plan, before `best` changes it to fit; null where none fits.
-  OwningOpRef<ModuleOp> planned;
-  FittedSchedule best;
-  std::optional<planner::Candidate> bestCandidate;
-  /// The step of that plan by the costs of its rows, and as it is simulated.
-  double bestCost = INFINITY, bestSeconds = INFINITY;
-  /// The bytes, by the model's rows, in which plans are likely to fit.
-  int64_t memoryBytes = INT64_MAX;
-
-private:
-  using Key = std::pair<const void *, search::Solution>;
-  static Key getKey(const planner::Candidate &candidate) {
-    return {candidate.choice.mesh.getAsOpaquePointer(), candidate.solution};
-  }
-
-  LogicalResult apply(const planner::Candidate &candidate, int64_t bucketBytes, ModuleOp copy) {
-    // The labels do not cover everything that a pin may contradict.
-    CodeScope scope(copy.getContext(), choice.pins.empty() ? Code::internal : Code::pin);
-    return plans.apply(candidate.choice, copy, bucketBytes);
-  }
-
-  /// Takes a plan that fits for the best one where its step is shorter. With `fitsUnits`, larger units and kept gathers
-  /// are tried for it.
-  LogicalResult keep(const planner::Candidate &candidate, OwningOpRef<ModuleOp> copy, FittedSchedule fit,
-                     bool fitsUnits) {
-    double seconds = predictStep(*fit.schedule.module, costs).seconds;
-    if (fitsUnits && seconds <= std::min(bestSeconds, mustBeat) * kWorthFitting) {
-      if (failed(fitUnits(*copy, choice, Purpose::trial, fit)) || failed(fitGathers(*copy, choice, fit)))
-        return failure();
-      if (fit.unitBytes > 0 || fit.keepsGathers)
-        seconds = predictStep(*fit.schedule.module, costs).seconds;
-    }
-    if (seconds >= bestSeconds)
-      return success();
-    bestSeconds = seconds;
-    bestCost = getSeconds(candidate, candidate.costNanoseconds);
-    planned = std::move(copy);
-    best = std::move(fit);
-    bestCandidate = candidate;
-    if (fitsUnits) {
-      keepsGathers = best.keepsGathers;
-      unitBytes = planned->getOperation()->getAttr(plan::kUnitBytesAttr);
-      if (best.unitBytes > 0)
-        unitBytes = IntegerAttr::get(IntegerType::get(module.getContext(), 64), best.unitBytes);
-    }
-    return success();
-  }
-
-  ModuleOp module;
-  const planner::PlanSearch &plans;
-  const PlanChoice &choice;
-  const CostModel &costs;
-  double mustBeat;
-  int64_t positions;
-  /// The units of the best plan's weights; null where it has none.
-  Attribute unitBytes;
-  /// Whether the best plan keeps weights that it gathers.
-  bool keepsGathers = false;
-  std::set<Key> tried;
-};
-
-} // namespace
 
 /// Searches and schedules, again with less memory where a plan takes more than the search expected. The plans of the
 /// later search are scheduled before those that were found for more memory, which are likely to take too much likewise.
@@ -238,13 +44,15 @@ static LogicalResult searchAndSchedule(planner::PlanSearch &plans, planner::Sear
                       std::make_move_iterator(sorted.end()));
   };
   search();
-  for (int tries = 0; tries < kMostTries; ++tries) {
-    auto next = llvm::find_if(candidates, [&](const planner::Candidate &candidate) {
-      return trials.isPromising(candidate) && !trials.hasTried(candidate);
-    });
-    if (next == candidates.end())
+  for (int tries = 0; tries < kMostTries;) {
+    std::vector<planner::Candidate> next;
+    for (const planner::Candidate &candidate : candidates)
+      if (next.size() < ScheduleTrials::kAtOnce && trials.isPromising(candidate) && trials.take(candidate))
+        next.push_back(candidate);
+    if (next.empty())
       break;
-    if (failed(trials.schedule(*next)))
+    tries += static_cast<int>(next.size());
+    if (failed(trials.schedule(next)))
       return failure();
     if (trials.memoryBytes < limits.memoryBytes && trials.memoryBytes > 0) {
       limits.memoryBytes = trials.memoryBytes;
@@ -253,16 +61,18 @@ static LogicalResult searchAndSchedule(planner::PlanSearch &plans, planner::Sear
   }
   if (trials.isBehind())
     return success();
-  int tries = 0;
-  for (const planner::Candidate &candidate : fittingNamed) {
-    if (trials.hasTried(candidate))
-      continue;
+  llvm::erase_if(fittingNamed, [&](const planner::Candidate &candidate) { return !trials.take(candidate); });
+  for (int tries = 0; tries < kMostNamed; tries += ScheduleTrials::kAtOnce) {
     // The costs of plans are above their steps by about as much.
     double best = std::max(trials.bestCost, trials.bestSeconds);
-    if (trials.getSeconds(candidate, candidate.costNanoseconds) > best * (1 + 1.0 / kNamedShare) ||
-        tries++ == kMostNamed)
+    auto isNear = [&](const planner::Candidate &candidate) {
+      return trials.getSeconds(candidate, candidate.costNanoseconds) <= best * (1 + 1.0 / kNamedShare);
+    };
+    auto next = ArrayRef(fittingNamed).drop_front(std::min<size_t>(tries, fittingNamed.size()));
+    next = next.take_front(ScheduleTrials::kAtOnce).take_while(isNear);
+    if (next.empty())
       break;
-    if (failed(trials.schedule(candidate)))
+    if (failed(trials.schedule(next)))
       return failure();
   }
   return failed(trials.deferGathers()) ? failure() : trials.fitBuckets();
@@ -360,7 +170,7 @@ FailureOr<FoundPlan> windlass::searchPlan(ModuleOp module, const PlanChoice &cho
       };
       return found;
     }
-    if (failed(fitUnits(*found.planned, choice, Purpose::trial, best)))
+    if (failed(fitUnits(*found.planned, choice, best)) || failed(fitBuckets(*found.planned, choice, best)))
       return failure();
     chosen = planner::readChoice(*found.planned);
   }

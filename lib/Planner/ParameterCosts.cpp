@@ -121,12 +121,14 @@ ParameterTimes ParameterCosts::getTimes(const ParameterLabel &label) const {
   SmallVector<StringAttr> dataAxes = mesh.getDataAxes();
   int64_t gradientBytes = getBytes(label.read, traits.type), weightBytes = getBytes(label.read, traits.computeType);
   int64_t gradient = reshards.getGatherCost(dataAxes, gradientBytes, counts.unitBytes),
-          weight = reshards.getGatherCost(dataAxes, weightBytes, counts.unitBytes);
+          weight = reshards.getGatherCost(dataAxes, weightBytes, counts.unitBytes),
+          lastGradient = reshards.getGatherCost(dataAxes, gradientBytes, counts.bucketBytes),
+          lastWeight = reshards.getGatherCost(dataAxes, weightBytes, counts.bucketBytes);
   times.exposed = toCost(1, getUpdatePicoseconds(label));
   // The gradient of the last micro-batch is brought to the layout of the master; those before it are brought to the
-  // layout in which the gradient is sharded.
+  // layout in which the gradient is sharded. What happens once in a step shares units as large as buckets.
   times.collectives[WindowKind::lastBackward] =
-      label.shardsMaster() ? toCost(1, gradient)
+      label.shardsMaster() ? toCost(1, lastGradient)
                            : toCost(1, reshards.getReduceCost(dataAxes, gradientBytes, counts.bucketBytes));
   if (label.shardsGradient())
     times.collectives[WindowKind::backward] = toCost(before, gradient);
@@ -140,7 +142,7 @@ ParameterTimes ParameterCosts::getTimes(const ParameterLabel &label) const {
   }
   // The update brings the master to the layout that the weight has between steps.
   if (label.copies.compute != label.copies.master)
-    times.exposed += toCost(1, weight);
+    times.exposed += toCost(1, lastWeight);
   if (label.shardsCompute()) {
     times.collectives[WindowKind::forward] = toCost(counts.accumulationSteps * traits.forwardReads, weight);
     times.collectives[WindowKind::backward] += toCost(before * traits.backwardReads, weight);

@@ -56,11 +56,11 @@ struct ParameterTraits {
 struct StepCounts {
   /// The gradient accumulation steps m: micro-batches that a rank runs one after another.
   int64_t accumulationSteps = 1;
-  /// The bytes of gradients on a rank that one all-reduce takes together.
+  /// The bytes of gradients or weights on a rank that one collective takes together which happens once in a step.
   int64_t bucketBytes = 0;
   /// The most bytes that any collective of parameters or gradients takes together.
   int64_t mostBytes = 0;
-  /// The bytes of weights that one all-gather takes together, and of gradients that one reduce-scatter does.
+  /// The bytes that one collective takes together which happens in each micro-batch.
   int64_t unitBytes = 0;
 };
 
