@@ -140,7 +140,14 @@ private:
         for (const View &view : llvm::concat<const View>(command.ins, command.outs))
           movedEarly.insert(view.storage);
     issue.commands = std::move(group);
-    issues[moveToBorder(issue.position)].push_back(std::move(issue));
+    size_t position = moveToBorder(issue.position);
+    // What it makes may be an operand of a collective behind it, which is issued no earlier then.
+    for (const Command &command : issue.commands)
+      for (const View &view : llvm::concat<const View>(command.ins, command.outs)) {
+        size_t &last = lastTouch[view.storage];
+        last = std::max(last, position);
+      }
+    issues[position].push_back(std::move(issue));
   }
 
   /// Returns the next border of a repeated block, so that the block's instances keep equal commands.
@@ -190,7 +197,7 @@ private:
   ProgramLowering &program;
   std::vector<Command> backward;
   Location loc;
-  /// By storage, the position behind the last command that uses it.
+  /// By storage, the position behind the last command that uses it: of the backward pass, or of what is issued in it.
   llvm::DenseMap<unsigned, size_t> lastTouch;
   /// The commands to issue, by position, in the order of `@reduce`.
   std::map<size_t, std::vector<Issue>> issues;
