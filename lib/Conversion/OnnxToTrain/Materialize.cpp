@@ -12,6 +12,9 @@
 using namespace mlir;
 using namespace windlass;
 
+/// The most elements of a matrix that stays a constant although it depends on its diagonals only.
+static constexpr int64_t kManyElements = 4096;
+
 /// Returns the dims along which nothing changes.
 static llvm::SmallVector<bool> findConstantDims(const Known &tensor) {
   llvm::ArrayRef<int64_t> shape = tensor->getShape();
@@ -81,6 +84,42 @@ Value PartialEvaluator::emitBand(const Known &mask) {
   return {};
 }
 
+/// Emits a matrix whose elements depend on their column minus their row only, such as the buckets of relative
+/// positions, as elements of a list; null for other matrices.
+Value PartialEvaluator::emitDiagonals(const Known &matrix) {
+  int64_t rows = matrix->getShape()[0], columns = matrix->getShape()[1];
+  auto isSame = [&](int64_t a, int64_t b) {
+    return matrix->isFloat() ? matrix->getReal(a) == matrix->getReal(b)
+                             : matrix->getInteger(a) == matrix->getInteger(b);
+  };
+  for (int64_t i = 1; i < rows; ++i)
+    for (int64_t j = 1; j < columns; ++j)
+      if (!isSame(i * columns + j, (i - 1) * columns + j - 1))
+        return {};
+  // The diagonals from the last row's first element to the first row's last one.
+  auto type = RankedTensorType::get({rows + columns - 1}, matrix->getElementType());
+  Known list = makeKnown(type, [&](KnownStorage &out) {
+    for (int64_t k = 0; k < rows + columns - 1; ++k) {
+      int64_t from = k < rows ? (rows - 1 - k) * columns : k - rows + 1;
+      if (matrix->isFloat())
+        out.reals[k] = matrix->getReal(from);
+      else
+        out.integers[k] = matrix->getInteger(from);
+    }
+  });
+  Value table = emitCompact(list);
+  if (!table)
+    return {};
+  auto indices = RankedTensorType::get(matrix->getShape(), builder.getI64Type());
+  auto iota = [&](int64_t dim, int64_t start, double step) {
+    return train::IotaOp::create(builder, *loc, indices, uint64_t(dim), llvm::APFloat(double(start)),
+                                 llvm::APFloat(step))
+        .getResult();
+  };
+  Value diagonal = train::AddOp::create(builder, *loc, iota(1, 0, 1), iota(0, rows - 1, -1));
+  return train::GatherOp::create(builder, *loc, matrix->type, table, diagonal, uint64_t(0)).getResult();
+}
+
 /// Emits a tensor that changes along each of its dims.
 Value PartialEvaluator::emitCompact(const Known &tensor) {
   if (tensor->isSplat())
@@ -127,6 +166,9 @@ Value PartialEvaluator::emitCompact(const Known &tensor) {
       return train::SelectOp::create(builder, *loc, tensor->type, choose, a, b).getResult();
     }
   }
+  if (rank == 2 && !tensor->isBoolean() && size > kManyElements)
+    if (Value diagonals = emitDiagonals(tensor))
+      return diagonals;
   if (size > budgets.constantElements) {
     reason = "needs a constant of " + std::to_string(size) + " elements that has no compact form; the limit is " +
              std::to_string(budgets.constantElements);

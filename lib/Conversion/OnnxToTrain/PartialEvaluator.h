@@ -150,6 +150,7 @@ private:
   mlir::Value spread(const Known &tensor, llvm::ArrayRef<int64_t> shape);
   mlir::Value emitCompact(const Known &tensor);
   mlir::Value emitBand(const Known &mask);
+  mlir::Value emitDiagonals(const Known &matrix);
   mlir::Value emitSplat(mlir::RankedTensorType type, const KnownTensor &tensor);
 
   mlir::OpBuilder &builder;
