@@ -21,7 +21,7 @@ from onnx.reference import ReferenceEvaluator
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 MODELS = ROOT / 'integration_test' / 'models'
 sys.path.insert(0, str(ROOT / 'python'))
-from windlass_models import bert, files, gpt, irregular, llama, moe, resnet, safetensors_file, vit  # noqa: E402
+from windlass_models import bert, convnext, encoder_decoder, files, gpt, irregular, llama, moe, resnet, safetensors_file, unet, vit  # noqa: E402
 
 # Small one-layer models: the function that builds one, and the configuration that can be changed.
 FAMILIES = {
@@ -34,6 +34,10 @@ FAMILIES = {
     'vit': (vit.build, vit.VitConfig, dict(side=12, patch=4)),
     'resnet': (resnet.build, resnet.ResnetConfig, dict(layers=2, width=4, classes=8, side=8)),
     'resnet-grouped': (resnet.build, resnet.ResnetConfig, dict(width=8, classes=8, side=8, groups=4)),
+    't5': (encoder_decoder.build, encoder_decoder.EncoderDecoderConfig, dict(kind='t5', heads=2, head_width=8, hidden=48, source=8, tokens=16)),
+    'whisper': (encoder_decoder.build, encoder_decoder.EncoderDecoderConfig, dict(kind='whisper', heads=2, head_width=8, hidden=48, source=8, channels=4)),
+    'convnext': (convnext.build, convnext.ConvnextConfig, dict(width=4, classes=8, side=16)),
+    'unet': (unet.build, unet.UnetConfig, dict(width=2, classes=3, side=16, dims=2, batch=2)),
     'irregular': (irregular.build, irregular.IrregularConfig, dict(layers=3)),
 }
 # The families whose layers are alike, each with an attention, norms and an activation.
@@ -192,15 +196,13 @@ class Case(unittest.TestCase):
 
 
 def one_layer(family, **change):
-    """Returns the graph of the family's one-layer model. Sizes of texts change nothing in a family of images."""
+    """Returns the graph of the family's one-layer model. Sizes that its configuration does not have change nothing."""
     build, kind, own = FAMILIES[family]
     size = dict(layers=1, width=32, vocabulary=256, tokens=16, batch=4)
     if family in TRANSFORMERS:
         size['heads'] = 2
     size.update(own, **change)
-    if kind in (vit.VitConfig, resnet.ResnetConfig):
-        del size['vocabulary'], size['tokens']
-    return build(kind(**size), jitter=0.05)
+    return build(kind(**{field.name: size[field.name] for field in dataclasses.fields(kind) if field.name in size}), jitter=0.05)
 
 
 def prepared(name, folder):

@@ -1,4 +1,4 @@
-"""The command: `python -m windlass_models gpt|llama|moe|bert|vit|resnet|irregular|mlp|batches`."""
+"""The command: `python -m windlass_models gpt|llama|moe|bert|t5|whisper|vit|resnet|convnext|unet|irregular|mlp|batches`."""
 
 import argparse
 import dataclasses
@@ -6,7 +6,7 @@ import sys
 
 import onnx
 
-from . import attention, bert, files, gpt, irregular, layers, llama, mlp, moe, resnet, safetensors_file, vit
+from . import attention, bert, convnext, encoder_decoder, files, gpt, irregular, layers, llama, mlp, moe, resnet, safetensors_file, unet, vit
 
 
 def _parser():
@@ -65,11 +65,30 @@ def _parser():
     with_sizes(command, classes=10, channels=3, side=32, patch=8)
     command.add_argument('--activation', choices=layers.ACTIVATIONS, default='erf')
 
+    for kind, text in (('t5', 'a T5-like encoder-decoder for texts'), ('whisper', 'a Whisper-like encoder-decoder from spectra to text')):
+        command = commands.add_parser(kind, parents=[common], help=text, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
+        with_sizes(command, layers=2, width=64, heads=4, hidden=256, vocabulary=256, source=32, tokens=32, channels=80, batch=4)
+        command.add_argument('--head-width', type=int, default=16)
+        command.add_argument('--scale', type=float, default=0.02, help='standard deviation of matrices')
+
+    def depths(text):
+        return tuple(int(each) for each in text.split(','))
+
+    command = commands.add_parser('convnext', parents=[common], help='a ConvNeXt-like image classifier', formatter_class=argparse.ArgumentDefaultsHelpFormatter)
+    with_sizes(command, width=16, batch=8, classes=10, channels=3, side=32)
+    command.add_argument('--depths', type=depths, default=(1, 1), metavar='N,...', help='blocks of each stage')
+    command.add_argument('--scale', type=float, default=0.05, help='standard deviation of kernels and matrices')
+
     command = commands.add_parser('resnet', parents=[common], help='a ResNet-like image classifier', formatter_class=argparse.ArgumentDefaultsHelpFormatter)
     with_sizes(command, layers=2, width=16, batch=8, classes=10, channels=3, side=32)
     command.add_argument('--groups', type=int, default=1, help='groups of the second convolution of a block')
     command.add_argument('--depthwise', action='store_true', help='a group for each of its channels')
+    command.add_argument('--depths', type=depths, default=(), metavar='N,...', help='blocks of three convolutions in each stage, as in ResNet-50 and deeper ones')
     command.add_argument('--scale', type=float, default=0.1, help='standard deviation of kernels and matrices')
+
+    command = commands.add_parser('unet', parents=[common], help='a U-Net-like segmentation of images or volumes', formatter_class=argparse.ArgumentDefaultsHelpFormatter)
+    with_sizes(command, layers=2, width=16, batch=1, classes=4, channels=1, side=32, dims=3)
+    command.add_argument('--scale', type=float, default=0.1, help='standard deviation of kernels')
 
     command = commands.add_parser('irregular', parents=[sized], help='a language model that repeats nothing', formatter_class=argparse.ArgumentDefaultsHelpFormatter)
     command.add_argument('--structure', type=int, default=0, help='seed of widths, skips, norms, activations')
@@ -92,10 +111,12 @@ def _build(args):
     common = dict(seed=args.seed, scale=args.scale, jitter=args.jitter, with_values=not args.no_values)
     families = {'gpt': (gpt.build, gpt.GptConfig), 'llama': (llama.build, llama.LlamaConfig), 'moe': (moe.build, moe.MoeConfig),
                 'bert': (bert.build, bert.BertConfig), 'vit': (vit.build, vit.VitConfig), 'resnet': (resnet.build, resnet.ResnetConfig),
+                't5': (encoder_decoder.build, encoder_decoder.EncoderDecoderConfig), 'whisper': (encoder_decoder.build, encoder_decoder.EncoderDecoderConfig),
+                'convnext': (convnext.build, convnext.ConvnextConfig), 'unet': (unet.build, unet.UnetConfig),
                 'irregular': (irregular.build, irregular.IrregularConfig)}
     if args.command in families:
         build, kind = families[args.command]
-        given = dict({'tied': not getattr(args, 'untied', False)}, **vars(args), shifted=not getattr(args, 'unshifted', False))
+        given = dict({'tied': not getattr(args, 'untied', False), 'kind': args.command}, **vars(args), shifted=not getattr(args, 'unshifted', False))
         return build(kind(**{field.name: given[field.name] for field in dataclasses.fields(kind)}), **common)
     names = tuple(name for name in args.activations.split(',') if name)
     if not set(names) <= set(mlp.ACTIVATIONS):

@@ -33,7 +33,7 @@ def causal_pattern(builder, config):
     return builder.op('Expand', [visible, builder.dims([batch, 1, tokens, tokens])], 'expand')
 
 
-def _bias(builder, config, pattern):
+def bias(builder, config, pattern):
     """Returns the bias of the scores: 0 where a query may look, the lowest float elsewhere."""
     if pattern is not None:
         return builder.op('Where', [pattern, builder.scalar(0.0), builder.scalar(LOWEST)])
@@ -65,7 +65,7 @@ def _eager(builder, query, key, value, config, pattern):
     turned = builder.op('Transpose', [key], 'transpose', perm=[0, 1, 3, 2])
     scores = builder.op('MatMul', [query, turned], 'matmul')
     scores = builder.op('Mul', [scores, builder.scalar(1.0 / math.sqrt(config.head_width))], 'mul')
-    scores = builder.op('Add', [scores, _bias(builder, config, pattern)], 'add')
+    scores = builder.op('Add', [scores, bias(builder, config, pattern)], 'add')
     weights = builder.op('Softmax', [scores], 'softmax', axis=-1)
     return builder.op('MatMul', [weights, value], 'matmul')
 
@@ -83,9 +83,9 @@ def scaled_dot_product(builder, query, key, value, config, pattern):
     turned = _transposed_keys(builder, key)
     scaled_query = builder.op('Mul', [query, builder.op('Sqrt', [scale])])
     scaled_key = builder.op('Mul', [turned, builder.op('Sqrt', [scale])])
-    bias = _bias(builder, config, pattern)
+    added = bias(builder, config, pattern)
     scores = builder.op('MatMul', [scaled_query, scaled_key])
-    weights = builder.op('Softmax', [builder.op('Add', [scores, bias])], axis=-1)
+    weights = builder.op('Softmax', [builder.op('Add', [scores, added])], axis=-1)
     if pattern is not None:
         # A row that may look nowhere is NaN; PyTorch makes it 0.
         lost = builder.op('IsNaN', [weights])

@@ -3,28 +3,28 @@
 import pathlib
 
 import numpy
-from onnx import TensorProto
+from onnx import TensorProto, helper
 
 from . import loss
 
 
 def save(model, path, external=False):
-    """Writes `model`. `external` moves the values to `<path>.data`; parameters without values refer to `<stem>.weights`, which is
-    not written."""
+    """Writes `model`. `external` moves the values to `<path>.data`. Parameters without values refer to `<stem>.weights`, which is not
+    written; buffers keep theirs."""
     path = pathlib.Path(path)
     valueless = any(not tensor.raw_data for tensor in model.graph.initializer)
     if external or valueless:
         location = f'{path.stem}.weights' if valueless else f'{path.name}.data'
-        values = _move_values_out(model, location)
+        values = _move_values_out([tensor for tensor in model.graph.initializer if not valueless or not tensor.raw_data], location)
         if not valueless:
             path.with_name(location).write_bytes(values)
     path.write_bytes(model.SerializeToString(deterministic=True))
 
 
-def _move_values_out(model, location):
+def _move_values_out(tensors, location):
     pieces, offset = [], 0
-    for tensor in model.graph.initializer:
-        length = 4 * int(numpy.prod(tensor.dims, dtype=numpy.int64))
+    for tensor in tensors:
+        length = helper.tensor_dtype_to_np_dtype(tensor.data_type).itemsize * int(numpy.prod(tensor.dims, dtype=numpy.int64))
         pieces.append(tensor.raw_data)
         tensor.ClearField('raw_data')
         tensor.data_location = TensorProto.EXTERNAL
@@ -63,7 +63,7 @@ def random_batches(model, count, seed):
 def _classes(model):
     """Returns the class count: the last dimension of the logits, which the parameter of the last linear layer or the tied embedding gives."""
     shapes = {tensor.name: list(tensor.dims) for tensor in model.graph.initializer}
-    for name in ('lm_head.weight', 'predictions.decoder.weight', *reversed([each for each in shapes if each.endswith('.weight')])):
+    for name in ('lm_head.weight', 'predictions.decoder.weight', 'shared.weight', 'decoder.embed_tokens.weight', *reversed([each for each in shapes if each.endswith('.weight')])):
         if name in shapes:
             return shapes[name][0]
     raise ValueError('the graph has no weight that tells the number of classes')

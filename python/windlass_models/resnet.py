@@ -14,7 +14,8 @@ from .parameters import Parameters
 @dataclasses.dataclass(frozen=True)
 class ResnetConfig:
     """The configuration for square images, `side` pixels wide. The first block keeps `width` channels, each further one doubles them and
-    halves the image. The second convolution of a block has `groups` groups, with `depthwise` one for each channel."""
+    halves the image. The second convolution of a block has `groups` groups, with `depthwise` one for each channel. With `depths`, stage i has
+    that many blocks of three convolutions, the second of `width` times 2 to the i channels and the last of four times as many."""
     layers: int = 2
     width: int = 16
     classes: int = 10
@@ -23,6 +24,7 @@ class ResnetConfig:
     batch: int = 8
     groups: int = 1
     depthwise: bool = False
+    depths: tuple = ()
 
     def __post_init__(self):
         checks.require_positive(self, 'layers', 'width', 'classes', 'channels', 'side', 'batch', 'groups')
@@ -44,9 +46,14 @@ def build(config, seed=0, scale=0.1, jitter=0.0, with_values=True):
             value = builder.op('MaxPool', [value], 'max_pool2d', origin='aten.max_pool2d.default', auto_pad='NOTSET', ceil_mode=0, dilations=[1, 1],
                                kernel_shape=[3, 3], pads=[1, 1, 1, 1], storage_order=0, strides=[2, 2])
         width = config.width
-        for layer in range(config.layers):
+        for layer in range(0 if config.depths else config.layers):
             inputs, width = width, width * (2 if layer else 1)
             value = _block(builder, value, f'layers.{layer}', inputs, width, config)
+        for stage, depth in enumerate(config.depths):
+            for index in range(depth):
+                inner = config.width * 2 ** stage
+                value = _bottleneck(builder, value, f'layers.{stage}.{index}', width, inner, 2 if stage and not index else 1)
+                width = 4 * inner
         value = builder.op('ReduceMean', [value, builder.ints([-1, -2])], 'mean', keepdims=1, noop_with_empty_axes=0)
         logits = layers.flat_linear(builder, builder.reshape(value, [config.batch, width]), 'classifier', width, config.classes)
         return builder.model(loss.cross_entropy(builder, logits, labels, config.classes))
@@ -76,4 +83,18 @@ def _block(builder, value, name, inputs, width, config):
         if stride > 1:
             value = _convolution(builder, value, f'{name}.downsample.0', inputs, width, 1, stride)
             value = _batch_norm(builder, value, f'{name}.downsample.1', width)
+        return builder.op('Relu', [builder.op('Add', [inner, value], 'add')], 'relu')
+
+
+def _bottleneck(builder, value, name, inputs, width, stride):
+    with builder.scope(name, 'windlass_models.Bottleneck'):
+        inner = value
+        for index, (before, after, size, step) in enumerate(((inputs, width, 1, 1), (width, width, 3, stride), (width, 4 * width, 1, 1)), start=1):
+            inner = _convolution(builder, inner, f'{name}.conv{index}', before, after, size, step, kind='residual' if index == 3 else 'matrix')
+            inner = _batch_norm(builder, inner, f'{name}.bn{index}', after)
+            if index < 3:
+                inner = builder.op('Relu', [inner], 'relu')
+        if stride > 1 or inputs != 4 * width:
+            value = _convolution(builder, value, f'{name}.downsample.0', inputs, 4 * width, 1, stride)
+            value = _batch_norm(builder, value, f'{name}.downsample.1', 4 * width)
         return builder.op('Relu', [builder.op('Add', [inner, value], 'add')], 'relu')
