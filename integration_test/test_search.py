@@ -216,6 +216,30 @@ class AutoTest(test_program.ProgramCase):
         # Nearly all weights were gathered twice, those that one pass reads once.
         self.assertLess(gathered[True], 0.6 * gathered[False])
 
+    def test_spatial_splits(self):
+        """Convolutions of a volume whose depth is split train as on one rank: parts get the edges of their neighbours. The search
+        splits those so that have few channels."""
+        model = self.small('unet', dims=3, side=8, width=4)
+        setup = self.setup_of(model, micro_batches=2)
+        judge = equivalence.Equivalence(setup)
+        reference, file = self.reference(judge), self.folder / 'spatial.json'
+        pins = [text for end in ('', '.grad.input', '.grad.weight') for text in ('--pin', f'*.convolution.?{end}=space:model')]
+        for ranks in (2, 4):
+            self.succeed('plan', setup.input, '--cluster', f'cpu:{ranks}', '--strategy', 'megatron', *pins, '--micro-batches', 2, '--clip', '-o', file)
+            judge.compare(reference, self.dump_of_program(setup, ranks, '--plan', file), 'f32', ('loss', 'grad_norm', 'gradient', 'parameter', 'state'))
+        volume = self.folder / 'volume.onnx'
+        made = common.run([sys.executable, '-B', '-m', 'windlass_models', 'unet', '--no-values', '--side', 128, '--width', 16, '--layers', 3, '-o', volume],
+                          cwd=common.ROOT / 'python')
+        self.assertEqual(made.code, 0, made.err)
+        def arena(devices, *flags):
+            said = self.succeed('plan', volume, '--cluster', f'h100:1x{devices}', '--precision', 'bf16', '--reserve', 0, *flags, '--json', '-o', file).out
+            return json.loads(said)['bytes_per_device']['arena']
+
+        self.assertLess(arena(8), 0.2 * arena(1))
+        arena(8, '--memory-limit', arena(8))
+        operators = json.loads(file.read_text())['functions']['microbatch']['operators']
+        self.assertTrue([name for name, each in operators.items() if 'space' in each.get('split', {})], 'operators that are split along the depth')
+
     def test_experts(self):
         """Rows that go to some ranks only are priced as such: no plan of the search is longer than one by name, and the bound holds for those."""
         model, file = self.small('mixtral', tokens=64, width=64, batch=8, experts=8, chosen=2), self.folder / 'cluster.json'

@@ -191,8 +191,30 @@ bool PlanSearch::startFrom(ModuleOp planned, const std::string &name) {
   return solution && mesh->addKnown(name, std::move(*solution));
 }
 
+/// Splits the operators of `@evaluate` as those of the forward pass, so that evaluation needs no more memory.
+static void splitEvaluation(ModuleOp copy, plan::StrategyChoice &choice) {
+  func::FuncOp evaluate = train::getEvaluateFunction(copy);
+  if (!evaluate)
+    return;
+  llvm::DenseMap<Attribute, Operation *> forward;
+  for (Operation &op : copy.lookupSymbol<func::FuncOp>(train::kMicrobatchFunction).front())
+    if (Attribute id = op.getAttr(train::kIdAttr); id && !op.hasAttr(train::kForwardAttr))
+      forward.try_emplace(id, &op);
+  for (Operation &op : evaluate.front()) {
+    Operation *found = forward.lookup(op.getAttr(train::kIdAttr));
+    auto pinned = choice.pins.ops.find(found);
+    if (found && pinned != choice.pins.ops.end() && found->getName() == op.getName() &&
+        found->getOperandTypes() == op.getOperandTypes() && found->getResultTypes() == op.getResultTypes()) {
+      plan::PinnedOp its = pinned->second;
+      choice.pins.ops.try_emplace(&op, std::move(its));
+    }
+  }
+}
+
 LogicalResult PlanSearch::apply(const plan::StrategyChoice &choice, ModuleOp copy, int64_t bucketBytes) const {
-  return plan::applyStrategy(copy, Counterparts(module, copy).translate(choice), bucketBytes);
+  plan::StrategyChoice own = Counterparts(module, copy).translate(choice);
+  splitEvaluation(copy, own);
+  return plan::applyStrategy(copy, own, bucketBytes);
 }
 
 /// Calls `task` with each number below `count` and the least cost so far, always `atOnce` calls side by side, so that

@@ -178,7 +178,8 @@ void Labels::makeOperatorLabels(unsigned group) {
       OperatorWork &work = label.work = getWholeWork(op);
       work.flops = whole.flops / static_cast<double>(parts);
       work.bytes = wholeBytes > 0 ? whole.bytes * bytes / wholeBytes : 0;
-      label.picoseconds = (isEpilogue ? 0 : costs.getPicoseconds(work)) + getInnerCost(op, own, label);
+      label.picoseconds =
+          (isEpilogue ? 0 : costs.getPicoseconds(work)) + getInnerCost(op, own, label) + getHaloCost(op, own, label);
     }
     labels.push_back(std::move(label));
   };
@@ -224,6 +225,36 @@ int64_t Labels::getInnerCost(Operation *op, const train::OpFactors &own, const O
                                       : bytes);
     }
     return 3 * 2 * reshards.getGatherCost(axes, most, /*unitBytes=*/0);
+  }
+  return 0;
+}
+
+/// Returns the cost of bringing the edges of parts to their neighbours, for which the edges of all parts are gathered,
+/// and of the copy that has a part beside its halo.
+int64_t Labels::getHaloCost(Operation *op, const train::OpFactors &own, const OperatorLabel &label) const {
+  for (auto [index, factor] : llvm::enumerate(own.factors)) {
+    plan::FactorAxesAttr split = label.strategy.splitOf(factor.name);
+    if (factor.halo == 0 || !split || split.getAxes().empty())
+      continue;
+    int64_t parts = split.getBlocks();
+    for (StringAttr axis : split.getAxes())
+      parts *= mesh.sizeOf(axis.getValue());
+    double most = 0;
+    auto see = [&, i = index](Value value, const train::ValueFactors &uses, plan::LayoutAttr layout) {
+      if (llvm::any_of(uses, [&](const train::DimFactors &dim) { return llvm::is_contained(dim, i); }))
+        most = std::max(most, static_cast<double>(getTensorBytes(layout.getLocalType(typeOf(value), mesh))));
+    };
+    for (auto [value, uses, layout] : llvm::zip_equal(op->getOperands(), own.operands, label.operands))
+      see(value, uses, layout);
+    for (auto [value, uses, layout] : llvm::zip_equal(op->getResults(), own.results, label.results))
+      see(value, uses, layout);
+    // A part has `size / parts` elements along the factor, and its edges have `halo` of them.
+    double edges = most * factor.halo / static_cast<double>(factor.size);
+    OperatorWork copy;
+    copy.bytes = 2 * most;
+    return reshards.getGatherCost(split.getAxes(), std::llround(edges * static_cast<double>(parts * parts)),
+                                  /*unitBytes=*/0) +
+           costs.getPicoseconds(copy);
   }
   return 0;
 }

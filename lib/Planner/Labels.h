@@ -46,6 +46,7 @@ private:
   /// Gives a parameter's copies their pinned layouts; returns false where they cannot have them.
   bool obeyPins(unsigned group, ParameterLabel &label) const;
   int64_t getInnerCost(mlir::Operation *op, const train::OpFactors &factors, const OperatorLabel &label) const;
+  int64_t getHaloCost(mlir::Operation *op, const train::OpFactors &factors, const OperatorLabel &label) const;
 
   const Groups &groups;
   const Reshards &reshards;

@@ -79,9 +79,15 @@ static bool areRepeatsAlike(const Groups &groups, const Counterparts &planned) {
   for (const ParameterGroup &group : groups.getParameters()) {
     Operation *front = planned.find(group.parameters.front());
     for (train::ParameterOp parameter : group.parameters)
-      for (StringRef name : {plan::kLayoutAttr, plan::kMasterLayoutAttr, plan::kGradientLayoutAttr})
-        if (planned.find(parameter)->getAttr(name) != front->getAttr(name))
+      for (StringRef name : {plan::kLayoutAttr, plan::kMasterLayoutAttr, plan::kGradientLayoutAttr}) {
+        // The axes over which a gradient is still to be summed follow from its operators.
+        auto getParts = [&](Operation *its) {
+          auto layout = its->getAttrOfType<plan::LayoutAttr>(name);
+          return layout ? plan::dropUnreduced(layout) : layout;
+        };
+        if (getParts(planned.find(parameter)) != getParts(front))
           return false;
+      }
   }
   return true;
 }

@@ -25,7 +25,7 @@ train.parameter weight @w "w" : tensor<2x3xf32> from <none>
 func.func @examples(%x: tensor<2x3xf32>, %s: tensor<3xf32>, %n: tensor<f32>, %b: tensor<2x3xi1>, %ids: tensor<2xi64>,
                     %q: tensor<1x4x5x8xf32>, %k: tensor<1x2x5x8xf32>, %l: tensor<1x4x5xf32>, %m: tensor<2xf32>,
                     %t: tensor<5x8xf32>, %columns: tensor<2x1xi64>,
-                    %image: tensor<2x4x5x5xf32>, %kernel: tensor<6x2x3x3xf32>, %map: tensor<2x6x3x3xf32>,
+                    %image: tensor<2x4x6x6xf32>, %kernel: tensor<6x2x3x3xf32>, %map: tensor<2x6x3x3xf32>,
                     %pooled: tensor<2x4x3x3xf32>, %up: tensor<4x6x3xf32>, %down: tensor<4x3x3xf32>) {
   %add = train.add %x, %x : tensor<2x3xf32>
   %sub = train.sub %x, %x : tensor<2x3xf32>
@@ -62,19 +62,19 @@ func.func @examples(%x: tensor<2x3xf32>, %s: tensor<3xf32>, %n: tensor<f32>, %b:
   %split:2 = train.split %x axis 1 sizes [1, 2] : tensor<2x3xf32> -> tensor<2x1xf32>, tensor<2x2xf32>
   %matmul = train.matmul %x, %x batch [] x [] contract [1] x [1] : tensor<2x3xf32>, tensor<2x3xf32> -> tensor<2x2xf32>
   %convolution = train.convolution %image, %kernel strides [2, 2] dilations [1, 1] pads [1, 1, 1, 1]
-    : (tensor<2x4x5x5xf32>, tensor<6x2x3x3xf32>) -> tensor<2x6x3x3xf32>
-  %convolution_data_grad = train.convolution_data_grad %map, %kernel sizes [2, 4, 5, 5] strides [2, 2]
-    dilations [1, 1] pads [1, 1, 1, 1] : (tensor<2x6x3x3xf32>, tensor<6x2x3x3xf32>) -> tensor<2x4x5x5xf32>
+    : (tensor<2x4x6x6xf32>, tensor<6x2x3x3xf32>) -> tensor<2x6x3x3xf32>
+  %convolution_data_grad = train.convolution_data_grad %map, %kernel sizes [2, 4, 6, 6] strides [2, 2]
+    dilations [1, 1] pads [1, 1, 1, 1] : (tensor<2x6x3x3xf32>, tensor<6x2x3x3xf32>) -> tensor<2x4x6x6xf32>
   %convolution_weight_grad = train.convolution_weight_grad %map, %image sizes [6, 2, 3, 3] strides [2, 2]
-    dilations [1, 1] pads [1, 1, 1, 1] : (tensor<2x6x3x3xf32>, tensor<2x4x5x5xf32>) -> tensor<6x2x3x3xf32>
+    dilations [1, 1] pads [1, 1, 1, 1] : (tensor<2x6x3x3xf32>, tensor<2x4x6x6xf32>) -> tensor<6x2x3x3xf32>
   %max_pool = train.max_pool %image window [3, 3] strides [2, 2] dilations [1, 1] pads [1, 1, 1, 1]
-    : tensor<2x4x5x5xf32> -> tensor<2x4x3x3xf32>
+    : tensor<2x4x6x6xf32> -> tensor<2x4x3x3xf32>
   %max_pool_grad = train.max_pool_grad %pooled, %image window [3, 3] strides [2, 2] dilations [1, 1]
-    pads [1, 1, 1, 1] : (tensor<2x4x3x3xf32>, tensor<2x4x5x5xf32>) -> tensor<2x4x5x5xf32>
-  %average_pool = train.average_pool %image window [3, 3] strides [2, 2] dilations [1, 1] pads [1, 1, 1, 1]
-    : tensor<2x4x5x5xf32> -> tensor<2x4x3x3xf32>
-  %average_pool_grad = train.average_pool_grad %pooled sizes [2, 4, 5, 5] window [3, 3] strides [2, 2]
-    dilations [1, 1] pads [1, 1, 1, 1] : tensor<2x4x3x3xf32> -> tensor<2x4x5x5xf32>
+    pads [1, 1, 1, 1] : (tensor<2x4x3x3xf32>, tensor<2x4x6x6xf32>) -> tensor<2x4x6x6xf32>
+  %average_pool = train.average_pool %image window [3, 3] strides [2, 2] dilations [1, 1] pads [1, 1, 1, 1] counts_pads
+    : tensor<2x4x6x6xf32> -> tensor<2x4x3x3xf32>
+  %average_pool_grad = train.average_pool_grad %pooled sizes [2, 4, 6, 6] window [3, 3] strides [2, 2]
+    dilations [1, 1] pads [1, 1, 1, 1] counts_pads : tensor<2x4x3x3xf32> -> tensor<2x4x6x6xf32>
   %reduce = train.reduce sum %x dims [0] : tensor<2x3xf32> -> tensor<3xf32>
   %softmax = train.softmax %x : tensor<2x3xf32>
   %layer_norm:3 = train.layer_norm %x, %s epsilon 1.0e-5

@@ -1,5 +1,5 @@
-// Rules that split an inner reduction: the operators that they build compute what the operator computes, by the
-// reference kernels in f64.
+// Rules that take an operator apart along a factor: the operators that they build compute what the operator computes,
+// by the reference kernels in f64.
 #include "TestTensors.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -116,6 +116,56 @@ const Case kCases[] = {
      "%r:3 = train.attention_grad %g, %g, %k, %k mask %m output %g, %s scale 0.7 causal : (tensor<1x2x3x2xf64>, "
      "tensor<1x2x3x2xf64>, tensor<1x2x4x2xf64>, tensor<1x2x4x2xf64>, tensor<1x2x3x4xf64>, tensor<1x2x3x2xf64>, "
      "tensor<1x2x3xf64>) -> (tensor<1x2x3x2xf64>, tensor<1x2x4x2xf64>, tensor<1x2x4x2xf64>)"},
+    // Windows that reach into the parts beside theirs: on both sides, on one, farther, and with gaps between them.
+    {"train.convolution", 3, "%x: tensor<2x4x6x5xf64>, %w: tensor<6x2x3x3xf64>",
+     "%r = train.convolution %x, %w strides [1, 1] dilations [1, 1] pads [1, 1, 1, 1] : (tensor<2x4x6x5xf64>, "
+     "tensor<6x2x3x3xf64>) -> tensor<2x6x6x5xf64>"},
+    {"train.convolution_data_grad", 3, "%g: tensor<2x6x6x5xf64>, %w: tensor<6x2x3x3xf64>",
+     "%r = train.convolution_data_grad %g, %w sizes [2, 4, 6, 5] strides [1, 1] dilations [1, 1] pads [1, 1, 1, 1] : "
+     "(tensor<2x6x6x5xf64>, tensor<6x2x3x3xf64>) -> tensor<2x4x6x5xf64>"},
+    {"train.convolution_weight_grad", 3, "%g: tensor<2x6x6x5xf64>, %x: tensor<2x4x6x5xf64>",
+     "%r = train.convolution_weight_grad %g, %x sizes [6, 2, 3, 3] strides [1, 1] dilations [1, 1] pads [1, 1, 1, 1] : "
+     "(tensor<2x6x6x5xf64>, tensor<2x4x6x5xf64>) -> tensor<6x2x3x3xf64>"},
+    {"train.convolution", 2, "%x: tensor<2x2x8xf64>, %w: tensor<3x2x3xf64>",
+     "%r = train.convolution %x, %w strides [2] dilations [1] pads [1, 1] : (tensor<2x2x8xf64>, tensor<3x2x3xf64>) -> "
+     "tensor<2x3x4xf64>"},
+    {"train.convolution_data_grad", 2, "%g: tensor<2x3x4xf64>, %w: tensor<3x2x3xf64>",
+     "%r = train.convolution_data_grad %g, %w sizes [2, 2, 8] strides [2] dilations [1] pads [1, 1] : "
+     "(tensor<2x3x4xf64>, tensor<3x2x3xf64>) -> tensor<2x2x8xf64>"},
+    {"train.convolution_weight_grad", 2, "%g: tensor<2x3x4xf64>, %x: tensor<2x2x8xf64>",
+     "%r = train.convolution_weight_grad %g, %x sizes [3, 2, 3] strides [2] dilations [1] pads [1, 1] : "
+     "(tensor<2x3x4xf64>, tensor<2x2x8xf64>) -> tensor<3x2x3xf64>"},
+    {"train.convolution", 3, "%x: tensor<1x2x18xf64>, %w: tensor<2x2x4xf64>",
+     "%r = train.convolution %x, %w strides [1] dilations [2] pads [2, 4] : (tensor<1x2x18xf64>, tensor<2x2x4xf64>) -> "
+     "tensor<1x2x18xf64>"},
+    {"train.convolution_data_grad", 3, "%g: tensor<1x2x18xf64>, %w: tensor<2x2x4xf64>",
+     "%r = train.convolution_data_grad %g, %w sizes [1, 2, 18] strides [1] dilations [2] pads [2, 4] : "
+     "(tensor<1x2x18xf64>, tensor<2x2x4xf64>) -> tensor<1x2x18xf64>"},
+    {"train.convolution_weight_grad", 3, "%g: tensor<1x2x18xf64>, %x: tensor<1x2x18xf64>",
+     "%r = train.convolution_weight_grad %g, %x sizes [2, 2, 4] strides [1] dilations [2] pads [2, 4] : "
+     "(tensor<1x2x18xf64>, tensor<1x2x18xf64>) -> tensor<2x2x4xf64>"},
+    {"train.convolution", 3, "%x: tensor<2x1x9xf64>, %w: tensor<2x1x2xf64>",
+     "%r = train.convolution %x, %w strides [3] dilations [1] pads [1, 0] : (tensor<2x1x9xf64>, tensor<2x1x2xf64>) -> "
+     "tensor<2x2x3xf64>"},
+    {"train.convolution_data_grad", 3, "%g: tensor<2x2x3xf64>, %w: tensor<2x1x2xf64>",
+     "%r = train.convolution_data_grad %g, %w sizes [2, 1, 9] strides [3] dilations [1] pads [1, 0] : "
+     "(tensor<2x2x3xf64>, tensor<2x1x2xf64>) -> tensor<2x1x9xf64>"},
+    {"train.convolution_weight_grad", 3, "%g: tensor<2x2x3xf64>, %x: tensor<2x1x9xf64>",
+     "%r = train.convolution_weight_grad %g, %x sizes [2, 1, 2] strides [3] dilations [1] pads [1, 0] : "
+     "(tensor<2x2x3xf64>, tensor<2x1x9xf64>) -> tensor<2x1x2xf64>"},
+    // The elements around the input lose against all others, and count as zeros.
+    {"train.max_pool", 2, "%x: tensor<2x3x8x6xf64>",
+     "%r = train.max_pool %x window [3, 3] strides [2, 2] dilations [1, 1] pads [1, 1, 1, 1] : tensor<2x3x8x6xf64> -> "
+     "tensor<2x3x4x3xf64>"},
+    {"train.max_pool_grad", 2, "%g: tensor<2x3x4x3xf64>, %x: tensor<2x3x8x6xf64>",
+     "%r = train.max_pool_grad %g, %x window [3, 3] strides [2, 2] dilations [1, 1] pads [1, 1, 1, 1] : "
+     "(tensor<2x3x4x3xf64>, tensor<2x3x8x6xf64>) -> tensor<2x3x8x6xf64>"},
+    {"train.average_pool", 2, "%x: tensor<2x3x8x6xf64>",
+     "%r = train.average_pool %x window [3, 3] strides [2, 2] dilations [1, 1] pads [1, 1, 1, 1] counts_pads : "
+     "tensor<2x3x8x6xf64> -> tensor<2x3x4x3xf64>"},
+    {"train.average_pool_grad", 2, "%g: tensor<2x3x4x3xf64>",
+     "%r = train.average_pool_grad %g sizes [2, 3, 8, 6] window [3, 3] strides [2, 2] dilations [1, 1] pads [1, 1, 1, "
+     "1] counts_pads : tensor<2x3x4x3xf64> -> tensor<2x3x8x6xf64>"},
 };
 
 class SplitRules : public testing::TestWithParam<Case> {

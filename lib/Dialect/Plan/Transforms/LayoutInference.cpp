@@ -305,6 +305,10 @@ static LogicalResult checkSplit(Operation *op, const train::Factor &factor, Fact
                                             << axis << " of size " << size << " does not divide evenly";
     rest /= size;
   }
+  if (!isFlat && !split.getAxes().empty() && rest < factor.leastPart)
+    return op->emitOpError("has factor ")
+           << split.getFactor() << " of size " << factor.size << ", of which its strategy makes parts of " << rest
+           << "; its windows need parts of at least " << factor.leastPart;
   return success();
 }
 
@@ -369,7 +373,7 @@ FailureOr<OpLayouts> plan::inferLayouts(Operation *op, const train::OpFactors &f
       return op->emitOpError("has no factor ") << split.getFactor() << ", which its strategy splits";
     if (failed(checkSplit(op, *factor, split, mesh, used)))
       return failure();
-    isSplitInside |= factor->kind == train::FactorKind::Inner;
+    isSplitInside |= factor->kind == train::FactorKind::Inner || factor->halo > 0;
   }
 
   OpLayouts layouts;

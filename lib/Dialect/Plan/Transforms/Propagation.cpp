@@ -18,7 +18,7 @@ bool plan::canSplit(const train::OpFactors &factors, unsigned index, const Facto
   }
   if (factor.kind == train::FactorKind::Flat)
     return split.blocks == 1;
-  if (factor.size % parts != 0)
+  if (factor.size % parts != 0 || factor.size / parts < factor.leastPart)
     return false;
   return factor.kind != train::FactorKind::Parallel ||
          llvm::all_of(factors.results, [&](const train::ValueFactors &result) {

@@ -1,7 +1,5 @@
 // Convolution and its two gradients.
-#include "OpSupport.h"
-
-#include "windlass/Dialect/Train/IR/Windows.h"
+#include "SpatialParts.h"
 
 using namespace mlir;
 using namespace windlass::train;
@@ -72,6 +70,10 @@ FailureOr<Types> inferWeightGrad(ConvolutionWeightGradOp::Adaptor op, Emit emit)
   return Types{makeType(op.getSizes(), getWideType(gradient.getElementType()))};
 }
 
+template <class Op> Windows getWindows(Op op, RankedTensorType weight) {
+  return {weight.getShape().drop_front(2), op.getStrides(), op.getDilations(), op.getPads()};
+}
+
 /// The dims of a convolution's values in terms of its factors.
 struct Dims {
   ValueFactors input, weight, result;
@@ -82,8 +84,9 @@ struct Summed {
   bool batch, out, in;
 };
 
-Dims addConvolutionDims(OpFactors &factors, RankedTensorType input, RankedTensorType weight, RankedTensorType result,
-                        Summed summed) {
+template <class Op>
+Dims addConvolutionDims(OpFactors &factors, Op op, RankedTensorType input, RankedTensorType weight,
+                        RankedTensorType result, Summed summed) {
   auto kind = [](bool isSummed) { return isSummed ? FactorKind::Reduction : FactorKind::Parallel; };
   int64_t in = weight.getDimSize(1), groups = input.getDimSize(1) / in;
   DimFactors batch{factors.add("batch", input.getDimSize(0), kind(summed.batch))};
@@ -94,10 +97,20 @@ Dims addConvolutionDims(OpFactors &factors, RankedTensorType input, RankedTensor
   outs.push_back(factors.add("out", weight.getDimSize(0) / groups, kind(summed.out)));
   llvm::append_range(inputs, ins);
   Dims dims{{batch, inputs}, {outs, ins}, {batch, outs}};
-  addSpatialDims(factors, dims.input, input, "from");
-  addSpatialDims(factors, dims.weight, weight, "window");
-  addSpatialDims(factors, dims.result, result, "to");
+  addSpatialDims(factors, dims.input, input, dims.result, result,
+                 findHalo(getWindows(op, weight), input.getDimSize(2), result.getDimSize(2)), kind(summed.batch));
+  for (int64_t dim = 2; dim < weight.getRank(); ++dim)
+    dims.weight.push_back(
+        {factors.add("window" + std::to_string(dim - 2), weight.getDimSize(dim), FactorKind::Replicated)});
   return dims;
+}
+
+/// Splits the first spatial dim of a convolution of `input` and `weight`, which has a halo.
+template <class Op>
+SpatialParts makeParts(const Maker &maker, Op op, int64_t parts, RankedTensorType input, RankedTensorType weight,
+                       RankedTensorType result) {
+  Windows windows = getWindows(op, weight);
+  return {maker, parts, windows, *findHalo(windows, input.getDimSize(2), result.getDimSize(2))};
 }
 
 /// Returns the FLOPs of a convolution, which are those of each of its gradients.
@@ -120,12 +133,21 @@ WINDLASS_INFERRED_OP(ConvolutionWeightGradOp, inferWeightGrad)
 
 OpFactors ConvolutionOp::getFactors() {
   OpFactors factors;
-  Dims dims =
-      addConvolutionDims(factors, typeOf(getInput()), typeOf(getWeight()), typeOf(getResult()), {false, false, true});
+  Dims dims = addConvolutionDims(factors, *this, typeOf(getInput()), typeOf(getWeight()), typeOf(getResult()),
+                                 {false, false, true});
   factors.operands = {dims.input, dims.weight};
   factors.results = {dims.result};
   factors.unreducedTogether = {{0}, {1}};
   return factors;
+}
+
+LogicalResult ConvolutionOp::buildSplit(OpBuilder &builder, int64_t parts, SmallVectorImpl<Value> &results) {
+  Maker maker{builder, getLoc()};
+  SpatialParts split = makeParts(maker, *this, parts, typeOf(getInput()), typeOf(getWeight()), typeOf(getResult()));
+  Value input = split.cutWithHalo(getInput(), 0);
+  results.assign(
+      {split.join(maker.make<ConvolutionOp>(input, getWeight(), getStrides(), getDilations(), split.getPads()))});
+  return success();
 }
 
 OpCost ConvolutionOp::getCost() { return ::getCost(*this, typeOf(getWeight()), typeOf(getResult())); }
@@ -147,12 +169,21 @@ LogicalResult ConvolutionOp::buildAdjoint(OpBuilder &builder, ArrayRef<Value> re
 
 OpFactors ConvolutionDataGradOp::getFactors() {
   OpFactors factors;
-  Dims dims = addConvolutionDims(factors, typeOf(getResult()), typeOf(getWeight()), typeOf(getGradient()),
+  Dims dims = addConvolutionDims(factors, *this, typeOf(getResult()), typeOf(getWeight()), typeOf(getGradient()),
                                  {false, true, false});
   factors.operands = {dims.result, dims.weight};
   factors.results = {dims.input};
   factors.unreducedTogether = {{0}, {1}};
   return factors;
+}
+
+LogicalResult ConvolutionDataGradOp::buildSplit(OpBuilder &builder, int64_t parts, SmallVectorImpl<Value> &results) {
+  Maker maker{builder, getLoc()};
+  SpatialParts split = makeParts(maker, *this, parts, typeOf(getResult()), typeOf(getWeight()), typeOf(getGradient()));
+  Value gradient = split.cut(getGradient());
+  results.assign({split.joinWithHalo(maker.make<ConvolutionDataGradOp>(
+      gradient, getWeight(), split.getSizesWithHalo(getSizes()), getStrides(), getDilations(), split.getPads()))});
+  return success();
 }
 
 OpCost ConvolutionDataGradOp::getCost() { return ::getCost(*this, typeOf(getWeight()), typeOf(getGradient())); }
@@ -175,12 +206,21 @@ LogicalResult ConvolutionDataGradOp::buildAdjoint(OpBuilder &builder, ArrayRef<V
 
 OpFactors ConvolutionWeightGradOp::getFactors() {
   OpFactors factors;
-  Dims dims =
-      addConvolutionDims(factors, typeOf(getInput()), typeOf(getResult()), typeOf(getGradient()), {true, false, false});
+  Dims dims = addConvolutionDims(factors, *this, typeOf(getInput()), typeOf(getResult()), typeOf(getGradient()),
+                                 {true, false, false});
   factors.operands = {dims.result, dims.input};
   factors.results = {dims.weight};
   factors.unreducedTogether = {{0}, {1}};
   return factors;
+}
+
+LogicalResult ConvolutionWeightGradOp::buildSplit(OpBuilder &builder, int64_t parts, SmallVectorImpl<Value> &results) {
+  Maker maker{builder, getLoc()};
+  SpatialParts split = makeParts(maker, *this, parts, typeOf(getInput()), typeOf(getResult()), typeOf(getGradient()));
+  Value gradient = split.cut(getGradient()), input = split.cutWithHalo(getInput(), 0);
+  results.assign({maker.make<ConvolutionWeightGradOp>(gradient, input, getSizes(), getStrides(), getDilations(),
+                                                      split.getPads())});
+  return success();
 }
 
 OpCost ConvolutionWeightGradOp::getCost() { return ::getCost(*this, typeOf(getResult()), typeOf(getGradient())); }

@@ -62,11 +62,6 @@ ValueFactors addDims(OpFactors &factors, RankedTensorType type, StringRef prefix
   return dims;
 }
 
-void addSpatialDims(OpFactors &factors, ValueFactors &dims, RankedTensorType type, StringRef prefix) {
-  for (int64_t dim = 2; dim < type.getRank(); ++dim)
-    dims.push_back({factors.add((prefix + Twine(dim - 2)).str(), type.getDimSize(dim), FactorKind::Replicated)});
-}
-
 OpFactors getElementwiseFactors(Operation *op) {
   OpFactors factors;
   ValueFactors dims;

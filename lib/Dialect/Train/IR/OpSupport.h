@@ -68,9 +68,6 @@ template <class Op, class Infer> mlir::LogicalResult verifyTypes(Op op, Infer in
 /// Appends factors "d0", "d1", ... of `type`'s dims to `factors`; returns the dims' factors.
 ValueFactors addDims(OpFactors &factors, mlir::RankedTensorType type, llvm::StringRef prefix = "d",
                      FactorKind kind = FactorKind::Parallel);
-/// Appends a factor that may not be split, "PREFIX0", "PREFIX1", ..., for each dim of `type` from dim 2 on to `factors`
-/// and to `dims`.
-void addSpatialDims(OpFactors &factors, ValueFactors &dims, mlir::RankedTensorType type, llvm::StringRef prefix);
 /// Returns the factors of an operator whose operands and results have the same dims; scalars have none.
 OpFactors getElementwiseFactors(mlir::Operation *op);
 /// Returns the cost of reading the operands, writing the results, and `flopsPerElement` per result element.

@@ -1,7 +1,7 @@
 // Pooling and its gradients.
-#include "OpSupport.h"
+#include "SpatialParts.h"
 
-#include "windlass/Dialect/Train/IR/Windows.h"
+#include <cmath>
 
 using namespace mlir;
 using namespace windlass::train;
@@ -49,17 +49,37 @@ FailureOr<Types> inferAveragePoolGrad(AveragePoolGradOp::Adaptor op, Emit emit) 
   return Types{makeType(op.getSizes(), element)};
 }
 
+/// Returns the halo of the first spatial dim, where each window counts its pads as elements, or counts them nowhere.
+std::optional<Halo> findPoolHalo(const Windows &windows, bool countsAlike, RankedTensorType input,
+                                 RankedTensorType result) {
+  bool hasPads = windows.pads[0] > 0 || windows.pads[windows.window.size()] > 0;
+  if (hasPads && !countsAlike)
+    return std::nullopt;
+  return findHalo(windows, input.getDimSize(2), result.getDimSize(2));
+}
+
+bool countsAlike(AveragePoolOp op) { return op.getCountsPads(); }
+bool countsAlike(AveragePoolGradOp op) { return op.getCountsPads(); }
+template <class Op> bool countsAlike(Op) { return true; }
+
 /// The dims of a pooling's input and result in terms of its factors.
 struct Dims {
   ValueFactors input, result;
 };
 
-Dims addPoolDims(OpFactors &factors, RankedTensorType input, RankedTensorType result) {
+template <class Op> Dims addPoolDims(OpFactors &factors, Op op, RankedTensorType input, RankedTensorType result) {
   DimFactors batch{factors.add("batch", input.getDimSize(0))}, channels{factors.add("channels", input.getDimSize(1))};
   Dims dims{{batch, channels}, {batch, channels}};
-  addSpatialDims(factors, dims.input, input, "from");
-  addSpatialDims(factors, dims.result, result, "to");
+  addSpatialDims(factors, dims.input, input, dims.result, result,
+                 findPoolHalo(getWindows(op), countsAlike(op), input, result), FactorKind::Parallel);
   return dims;
+}
+
+/// Splits the first spatial dim of pooling, which has a halo.
+template <class Op>
+SpatialParts makeParts(const Maker &maker, Op op, int64_t parts, RankedTensorType input, RankedTensorType result) {
+  Windows windows = getWindows(op);
+  return {maker, parts, windows, *findHalo(windows, input.getDimSize(2), result.getDimSize(2))};
 }
 
 /// Returns the cost of one operation for each element of each window.
@@ -80,10 +100,19 @@ WINDLASS_INFERRED_OP(AveragePoolGradOp, inferAveragePoolGrad)
 
 OpFactors MaxPoolOp::getFactors() {
   OpFactors factors;
-  Dims dims = addPoolDims(factors, typeOf(getInput()), typeOf(getResult()));
+  Dims dims = addPoolDims(factors, *this, typeOf(getInput()), typeOf(getResult()));
   factors.operands = {dims.input};
   factors.results = {dims.result};
   return factors;
+}
+
+LogicalResult MaxPoolOp::buildSplit(OpBuilder &builder, int64_t parts, SmallVectorImpl<Value> &results) {
+  Maker maker{builder, getLoc()};
+  SpatialParts split = makeParts(maker, *this, parts, typeOf(getInput()), typeOf(getResult()));
+  Value input = split.cutWithHalo(getInput(), -INFINITY);
+  results.assign(
+      {split.join(maker.make<MaxPoolOp>(input, getWindow(), getStrides(), getDilations(), split.getPads()))});
+  return success();
 }
 
 OpCost MaxPoolOp::getCost() { return ::getCost(*this, typeOf(getResult()), getWindow()); }
@@ -100,11 +129,20 @@ LogicalResult MaxPoolOp::buildAdjoint(OpBuilder &builder, ArrayRef<Value> result
 
 OpFactors MaxPoolGradOp::getFactors() {
   OpFactors factors;
-  Dims dims = addPoolDims(factors, typeOf(getInput()), typeOf(getGradient()));
+  Dims dims = addPoolDims(factors, *this, typeOf(getInput()), typeOf(getGradient()));
   factors.operands = {dims.result, dims.input};
   factors.results = {dims.input};
   factors.unreducedTogether = {{0}};
   return factors;
+}
+
+LogicalResult MaxPoolGradOp::buildSplit(OpBuilder &builder, int64_t parts, SmallVectorImpl<Value> &results) {
+  Maker maker{builder, getLoc()};
+  SpatialParts split = makeParts(maker, *this, parts, typeOf(getInput()), typeOf(getGradient()));
+  Value gradient = split.cut(getGradient()), input = split.cutWithHalo(getInput(), -INFINITY);
+  results.assign({split.joinWithHalo(
+      maker.make<MaxPoolGradOp>(gradient, input, getWindow(), getStrides(), getDilations(), split.getPads()))});
+  return success();
 }
 
 OpCost MaxPoolGradOp::getCost() { return ::getCost(*this, typeOf(getGradient()), getWindow()); }
@@ -113,11 +151,20 @@ PrecisionClass MaxPoolGradOp::getPrecisionClass() { return PrecisionClass::Any; 
 
 OpFactors AveragePoolOp::getFactors() {
   OpFactors factors;
-  Dims dims = addPoolDims(factors, typeOf(getInput()), typeOf(getResult()));
+  Dims dims = addPoolDims(factors, *this, typeOf(getInput()), typeOf(getResult()));
   factors.operands = {dims.input};
   factors.results = {dims.result};
   factors.unreducedTogether = {{0}};
   return factors;
+}
+
+LogicalResult AveragePoolOp::buildSplit(OpBuilder &builder, int64_t parts, SmallVectorImpl<Value> &results) {
+  Maker maker{builder, getLoc()};
+  SpatialParts split = makeParts(maker, *this, parts, typeOf(getInput()), typeOf(getResult()));
+  Value input = split.cutWithHalo(getInput(), 0);
+  results.assign({split.join(
+      maker.make<AveragePoolOp>(input, getWindow(), getStrides(), getDilations(), split.getPads(), getCountsPads()))});
+  return success();
 }
 
 OpCost AveragePoolOp::getCost() { return ::getCost(*this, typeOf(getResult()), getWindow()); }
@@ -134,11 +181,21 @@ LogicalResult AveragePoolOp::buildAdjoint(OpBuilder &builder, ArrayRef<Value> re
 
 OpFactors AveragePoolGradOp::getFactors() {
   OpFactors factors;
-  Dims dims = addPoolDims(factors, typeOf(getResult()), typeOf(getGradient()));
+  Dims dims = addPoolDims(factors, *this, typeOf(getResult()), typeOf(getGradient()));
   factors.operands = {dims.result};
   factors.results = {dims.input};
   factors.unreducedTogether = {{0}};
   return factors;
+}
+
+LogicalResult AveragePoolGradOp::buildSplit(OpBuilder &builder, int64_t parts, SmallVectorImpl<Value> &results) {
+  Maker maker{builder, getLoc()};
+  SpatialParts split = makeParts(maker, *this, parts, typeOf(getResult()), typeOf(getGradient()));
+  Value gradient = split.cut(getGradient());
+  results.assign({split.joinWithHalo(maker.make<AveragePoolGradOp>(gradient, split.getSizesWithHalo(getSizes()),
+                                                                   getWindow(), getStrides(), getDilations(),
+                                                                   split.getPads(), getCountsPads()))});
+  return success();
 }
 
 OpCost AveragePoolGradOp::getCost() { return ::getCost(*this, typeOf(getGradient()), getWindow()); }

@@ -179,6 +179,17 @@ module attributes {plan.mesh = #plan.mesh<[<"a", 3>]>} {
 // -----
 
 module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
+  func.func @evaluate(%x: tensor<1x1x2xf32> {plan.layout = #plan.layout<[<[<1>]>, <[<1>]>, <[<2>]>]>},
+                      %w: tensor<1x1x3xf32> {plan.layout = #plan.layout<[<[<1>]>, <[<1>]>, <[<3>]>]>}) {
+    // expected-error @below {{has factor "space" of size 2, of which its strategy makes parts of 1; its windows need parts of at least 2}}
+    %0 = train.convolution %x, %w strides [1] dilations [1] pads [1, 1] {plan.strategy = #plan.strategy<[<"space", ["a"]>]>, plan.layouts = [#plan.layout<[<[<1>]>, <[<1>]>, <[<2, ["a"]>]>]>]} : (tensor<1x1x2xf32>, tensor<1x1x3xf32>) -> tensor<1x1x2xf32>
+    return
+  }
+}
+
+// -----
+
+module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
   func.func @evaluate(%x: tensor<4x4xf32> {plan.layout = #plan.layout<[<[<4>]>, <[<4>]>]>}) {
     // expected-error @below {{cannot split its factor "d0"}}
     %0 = train.iota 0 start 0.0 step 1.0 : tensor<4xf32> {plan.strategy = #plan.strategy<[<"d0", ["a"]>]>, plan.layouts = [#plan.layout<[<[<4, ["a"]>]>]>]}

@@ -43,8 +43,14 @@ struct Factor {
   /// kind Inner, and leaves results as its own kind says.
   bool isLookedUp = false;
 
+  /// How many elements of its neighbours each part reads, or adds to, where windows move along it. A split is done like
+  /// that of kind Inner, too, and leaves results as its own kind says.
+  double halo = 0;
+  /// The least size of a part: the rows that its neighbours read on both sides are different ones.
+  int64_t leastPart = 1;
+
   /// Whether `plan-decompose-split-reductions` splits it.
-  bool isTakenApart() const { return kind == FactorKind::Inner || isLookedUp; }
+  bool isTakenApart() const { return kind == FactorKind::Inner || isLookedUp || halo > 0; }
 };
 
 /// The factors of one dimension, major to minor, whose sizes multiply to the dimension's size. Empty for a dim that no

@@ -4,7 +4,7 @@
 
 include "windlass/Dialect/Train/IR/TrainBase.td"
 
-def ConvolutionOp : Train_InferredOp<"convolution", [Train_Differentiable]> {
+def ConvolutionOp : Train_InferredOp<"convolution", [Train_Differentiable, Train_ReducesInside]> {
   let summary = "convolution (cross-correlation) over one to three spatial dims, in groups of channels";
   let description = [{
     input [batch, groups · in, spatial..], weight [groups · out, in, window..], result [batch, groups · out, spatial..]:
@@ -23,7 +23,7 @@ def ConvolutionOp : Train_InferredOp<"convolution", [Train_Differentiable]> {
   let hasVerifier = 1;
 }
 
-def ConvolutionDataGradOp : Train_InferredOp<"convolution_data_grad", [Train_Differentiable]> {
+def ConvolutionDataGradOp : Train_InferredOp<"convolution_data_grad", [Train_Differentiable, Train_ReducesInside]> {
   let summary = "gradient of a convolution's input, which has the sizes `sizes`, from that of its result";
   let description = [{ In a forward pass it is a transposed convolution, so it has a gradient of its own. }];
   let arguments = (ins Train_FloatTensor:$gradient, Train_FloatTensor:$weight, DenseI64ArrayAttr:$sizes,
@@ -36,7 +36,7 @@ def ConvolutionDataGradOp : Train_InferredOp<"convolution_data_grad", [Train_Dif
   let hasVerifier = 1;
 }
 
-def ConvolutionWeightGradOp : Train_InferredOp<"convolution_weight_grad"> {
+def ConvolutionWeightGradOp : Train_InferredOp<"convolution_weight_grad", [Train_ReducesInside]> {
   let summary = "gradient of a convolution's weight, which has the sizes `sizes`, from that of its result";
   let description = [{ Where operands are narrower than f32, the result is f32. }];
   let arguments = (ins Train_FloatTensor:$gradient, Train_FloatTensor:$input, DenseI64ArrayAttr:$sizes,
@@ -49,7 +49,7 @@ def ConvolutionWeightGradOp : Train_InferredOp<"convolution_weight_grad"> {
   let hasVerifier = 1;
 }
 
-def MaxPoolOp : Train_InferredOp<"max_pool", [Train_Differentiable]> {
+def MaxPoolOp : Train_InferredOp<"max_pool", [Train_Differentiable, Train_ReducesInside]> {
   let summary = "maximum of each window of one to three spatial dims";
   let description = [{
     input [batch, channels, spatial..]. The window, `strides`, `dilations` and `pads` are as those of
@@ -66,7 +66,7 @@ def MaxPoolOp : Train_InferredOp<"max_pool", [Train_Differentiable]> {
   let hasVerifier = 1;
 }
 
-def MaxPoolGradOp : Train_InferredOp<"max_pool_grad"> {
+def MaxPoolGradOp : Train_InferredOp<"max_pool_grad", [Train_ReducesInside]> {
   let summary = "gradient of max_pool: each window's gradient goes to the first of its largest elements";
   let arguments = (ins Train_FloatTensor:$gradient, Train_FloatTensor:$input, DenseI64ArrayAttr:$window,
                        DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$dilations, DenseI64ArrayAttr:$pads);
@@ -78,7 +78,7 @@ def MaxPoolGradOp : Train_InferredOp<"max_pool_grad"> {
   let hasVerifier = 1;
 }
 
-def AveragePoolOp : Train_InferredOp<"average_pool", [Train_Differentiable]> {
+def AveragePoolOp : Train_InferredOp<"average_pool", [Train_Differentiable, Train_ReducesInside]> {
   let summary = "mean of each window of one to three spatial dims";
   let description = [{
     Like `train.max_pool`, but the mean of the elements inside of the input; with `counts_pads` their sum by the
@@ -94,7 +94,7 @@ def AveragePoolOp : Train_InferredOp<"average_pool", [Train_Differentiable]> {
   let hasVerifier = 1;
 }
 
-def AveragePoolGradOp : Train_InferredOp<"average_pool_grad"> {
+def AveragePoolGradOp : Train_InferredOp<"average_pool_grad", [Train_ReducesInside]> {
   let summary = "gradient of average_pool's input, which has the sizes `sizes`";
   let arguments = (ins Train_FloatTensor:$gradient, DenseI64ArrayAttr:$sizes, DenseI64ArrayAttr:$window,
                        DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$dilations, DenseI64ArrayAttr:$pads,

@@ -35,7 +35,8 @@ def TrainOpInterface : OpInterface<"TrainOpInterface"> {
 def InnerReductionOpInterface : OpInterface<"InnerReductionOpInterface"> {
   let cppNamespace = "::windlass::train";
   let description = [{
-    An operator that reduces one of its factors inside, or looks up along it: the rule by which that factor is split.
+    An operator that reduces one of its factors inside, looks up along it, or moves windows along it: the rule by which
+    that factor is split.
   }];
   let methods = [
     InterfaceMethod<[{
