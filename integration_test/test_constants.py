@@ -1,4 +1,4 @@
-"""What `check` accepts, `train` builds: constants whose elements differ, as many as a shifted window's mask has."""
+"""What `check` accepts, `train` builds: constants whose elements differ, as many as a shifted window's mask has, or the distances of many tokens."""
 
 import json
 import os
@@ -10,7 +10,7 @@ from onnx.reference import ReferenceEvaluator
 
 import common
 import equivalence
-from windlass_models import safetensors_file
+from windlass_models import files, safetensors_file
 
 BUILD = os.environ.get('WINDLASS_BUILD', common.ROOT / 'build')
 BATCH, WIDTH, CLASSES, WINDOW, SIDE, SHIFT = 2, 8, 5, 7, 14, 3
@@ -86,6 +86,23 @@ class WindowTest(common.Case):
         self.succeed('report', run, '-o', self.folder / 'report.html')
         self.assertNotIn('main_graph', (self.folder / 'report.html').read_text())
         self.assertNotIn('main_graph', self.succeed('checkpoint', 'inspect', run).out)
+
+
+class RelativePositionsTest(common.Case):
+    """The buckets of an encoder-decoder's relative positions, more of them than a constant may have elements."""
+
+    def test_training(self):
+        graph = common.one_layer('t5', width=8, source=300, tokens=270, vocabulary=16, batch=1)
+        path, data = self.folder / 't5.onnx', self.folder / 'batches.safetensors'
+        onnx.save(graph, path)
+        batches = files.random_batches(graph, 2, 0)
+        safetensors_file.write(batches, data)
+        evaluator = ReferenceEvaluator(graph)
+        want = [float(evaluator.run(None, {each.name: batches[f'{each.name}.{k}'] for each in graph.graph.input})[0]) for k in range(2)]
+        for ranks in (1, 2):
+            run = self.folder / f'run-{ranks}'
+            self.succeed('train', path, '-n', ranks, '--strategy', 'ddp', '--micro-batches', 2, '--data', data, '--steps', 1, '-o', run)
+            self.assertAlmostEqual(json.loads((run / 'metrics.jsonl').read_text().splitlines()[0])['loss'], sum(want) / 2, delta=1e-5)
 
 
 common.main()
