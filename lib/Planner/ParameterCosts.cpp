@@ -121,12 +121,14 @@ ParameterTimes ParameterCosts::getTimes(const ParameterLabel &label) const {
   SmallVector<StringAttr> dataAxes = mesh.getDataAxes();
   int64_t gradientBytes = getBytes(label.read, traits.type), weightBytes = getBytes(label.read, traits.computeType);
   int64_t gradient = reshards.getGatherCost(dataAxes, gradientBytes, counts.unitBytes),
-          weight = reshards.getGatherCost(dataAxes, weightBytes, counts.unitBytes),
-          lastGradient = reshards.getGatherCost(dataAxes, gradientBytes, counts.bucketBytes),
-          lastWeight = reshards.getGatherCost(dataAxes, weightBytes, counts.bucketBytes);
+          weight = reshards.getGatherCost(dataAxes, weightBytes, counts.unitBytes);
+  // Where the search chooses the size of units, what happens once in a step shares units as large as buckets.
+  int64_t lastBytes = costs.overlapsCollectives() ? counts.bucketBytes : counts.unitBytes;
+  int64_t lastGradient = reshards.getGatherCost(dataAxes, gradientBytes, lastBytes),
+          lastWeight = reshards.getGatherCost(dataAxes, weightBytes, lastBytes);
   times.exposed = toCost(1, getUpdatePicoseconds(label));
   // The gradient of the last micro-batch is brought to the layout of the master; those before it are brought to the
-  // layout in which the gradient is sharded. What happens once in a step shares units as large as buckets.
+  // layout in which the gradient is sharded.
   times.collectives[WindowKind::lastBackward] =
       label.shardsMaster() ? toCost(1, lastGradient)
                            : toCost(1, reshards.getReduceCost(dataAxes, gradientBytes, counts.bucketBytes));
