@@ -90,14 +90,14 @@ TEST_F(FactorsTest, MatmulContractsOverAReduction) {
   EXPECT_EQ(factors.unreducedTogether.size(), 2u);
 }
 
-TEST_F(FactorsTest, ConvolutionsSplitTheBatchTheGroupsAndTheChannels) {
+TEST_F(FactorsTest, ConvolutionsSplitTheBatchTheGroupsTheChannelsAndTheFirstSpatialDim) {
   constexpr const char *arguments = "%x: tensor<5x4x8x9xf32>, %w: tensor<6x2x3x3xf32>, %y: tensor<5x6x8x9xf32>";
   constexpr const char *windows = " strides [1, 1] dilations [1, 1] pads [1, 1, 1, 1] : ";
   OpFactors factors = getFactors(arguments, std::string("%0 = train.convolution %x, %w") + windows +
                                                 "(tensor<5x4x8x9xf32>, tensor<6x2x3x3xf32>) -> tensor<5x6x8x9xf32>");
-  EXPECT_EQ(print(factors, factors.operands[0]), "5 | 2 2 | 8! | 9!");
+  EXPECT_EQ(print(factors, factors.operands[0]), "5 | 2 2 | 8 | 9!");
   EXPECT_EQ(print(factors, factors.operands[1]), "2 3 | 2 | 3! | 3!");
-  EXPECT_EQ(print(factors, factors.results[0]), "5 | 2 3 | 8! | 9!");
+  EXPECT_EQ(print(factors, factors.results[0]), "5 | 2 3 | 8 | 9!");
   auto namesOfSums = [](const OpFactors &of) {
     std::string names;
     for (const Factor &factor : of.factors)
@@ -106,23 +106,34 @@ TEST_F(FactorsTest, ConvolutionsSplitTheBatchTheGroupsAndTheChannels) {
     return names;
   };
   EXPECT_EQ(namesOfSums(factors), "in ");
+  // A part reads a row of each neighbour, which are different rows where it has two.
+  const Factor &space = factors.factors[factors.results[0][2].front()];
+  EXPECT_EQ(space.name, "space");
+  EXPECT_EQ(space.halo, 2);
+  EXPECT_EQ(space.leastPart, 2);
   EXPECT_EQ(factors.unreducedTogether.size(), 2u);
   factors = getFactors(arguments, std::string("%0 = train.convolution_data_grad %y, %w sizes [5, 4, 8, 9]") + windows +
                                       "(tensor<5x6x8x9xf32>, tensor<6x2x3x3xf32>) -> tensor<5x4x8x9xf32>");
-  EXPECT_EQ(print(factors, factors.results[0]), "5 | 2 2 | 8! | 9!");
+  EXPECT_EQ(print(factors, factors.results[0]), "5 | 2 2 | 8 | 9!");
   EXPECT_EQ(namesOfSums(factors), "out ");
   factors = getFactors(arguments, std::string("%0 = train.convolution_weight_grad %y, %x sizes [6, 2, 3, 3]") +
                                       windows + "(tensor<5x6x8x9xf32>, tensor<5x4x8x9xf32>) -> tensor<6x2x3x3xf32>");
   EXPECT_EQ(print(factors, factors.results[0]), "2 3 | 2 | 3! | 3!");
-  EXPECT_EQ(namesOfSums(factors), "batch ");
+  EXPECT_EQ(namesOfSums(factors), "batch space ");
 }
 
-TEST_F(FactorsTest, PoolingSplitsTheBatchAndTheChannels) {
+TEST_F(FactorsTest, PoolingSplitsTheBatchTheChannelsAndTheFirstSpatialDim) {
   OpFactors factors =
       getFactors("%x: tensor<5x4x8xf32>", "%0 = train.max_pool %x window [2] strides [2] dilations [1] pads [0, 0] : "
                                           "tensor<5x4x8xf32> -> tensor<5x4x4xf32>");
-  EXPECT_EQ(print(factors, factors.operands[0]), "5 | 4 | 8!");
-  EXPECT_EQ(print(factors, factors.results[0]), "5 | 4 | 4!");
+  EXPECT_EQ(print(factors, factors.operands[0]), "5 | 4 | 4 2!");
+  EXPECT_EQ(print(factors, factors.results[0]), "5 | 4 | 4");
+  EXPECT_EQ(factors.factors[factors.results[0][2].front()].halo, 0);
+  // Means leave out the pads, of which only the border has some.
+  factors = getFactors("%x: tensor<5x4x8xf32>",
+                       "%0 = train.average_pool %x window [3] strides [1] dilations [1] pads [1, 1] : "
+                       "tensor<5x4x8xf32> -> tensor<5x4x8xf32>");
+  EXPECT_EQ(print(factors, factors.results[0]), "5 | 4 | 8!");
 }
 
 TEST_F(FactorsTest, GroupedQueriesAreTwoFactorsOfTheHeads) {
