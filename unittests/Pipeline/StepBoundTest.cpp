@@ -104,7 +104,7 @@ protected:
         if (each < search::kForbidden)
           each = cost(random);
     search::SolveOptions options;
-    options.workLimit = 200'000;
+    options.workLimit = 2'000'000;
     search::SolveResult result = search::solve(problem, options);
     EXPECT_TRUE(result.isFeasible());
     return mesh.getBuilder().decode(result.solution);
