@@ -218,7 +218,7 @@ class AutoTest(test_program.ProgramCase):
 
     def test_spatial_splits(self):
         """Convolutions of a volume whose depth is split train as on one rank: parts get the edges of their neighbours. The search
-        splits those so that have few channels."""
+        splits those with few channels in that way."""
         model = self.small('unet', dims=3, side=16, width=4)
         setup = self.setup_of(model, micro_batches=2)
         judge = equivalence.Equivalence(setup)

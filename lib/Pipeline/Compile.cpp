@@ -98,10 +98,10 @@ LogicalResult Compilation::makePlan(const PlanChoice &choice, std::unique_ptr<Pa
     return failure();
   if (mayRecompute) {
     FittedSchedule fit;
-    if (failed(fitMemory(*module, choice, Purpose::trial, /*wantsLeast=*/true, /*expectedExcess=*/0, fit)))
+    if (failed(fitMemory(*module, choice, /*wantsLeast=*/true, /*expectedExcess=*/0, fit)))
       return failure();
     bool fits = fit.schedule.bytes <= choice.getMemoryLimit();
-    if (fits && (failed(fitUnits(*module, choice, fit)) || failed(fitBuckets(*module, choice, fit))))
+    if (fits && failed(fitSizes(*module, choice, fit)))
       return failure();
     if (fits && purpose == Purpose::program && failed(verifySchedule(fit.schedule)))
       return failure();

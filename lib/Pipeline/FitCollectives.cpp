@@ -100,6 +100,10 @@ LogicalResult windlass::fitBuckets(ModuleOp planned, const PlanChoice &choice, F
   return success();
 }
 
+LogicalResult windlass::fitSizes(ModuleOp planned, const PlanChoice &choice, FittedSchedule &fit) {
+  return failed(fitUnits(planned, choice, fit)) ? failure() : fitBuckets(planned, choice, fit);
+}
+
 LogicalResult windlass::fitGathers(ModuleOp planned, const PlanChoice &choice, FittedSchedule &fit) {
   auto mesh = planned->getAttrOfType<plan::MeshAttr>(plan::kMeshAttr);
   CostModel costs = makeCosts(planned, choice);

@@ -238,13 +238,9 @@ LogicalResult Fitting::run(bool wantsLeast, int64_t expectedExcess) {
 
 } // namespace
 
-LogicalResult windlass::fitMemory(ModuleOp planned, const PlanChoice &choice, Purpose purpose, bool wantsLeast,
-                                  int64_t expectedExcess, FittedSchedule &fit) {
-  if (failed(Fitting(planned, choice, fit).run(wantsLeast, expectedExcess)))
-    return failure();
-  // A plan that does not fit becomes no program, so it needs no verification.
-  bool fits = fit.schedule.bytes <= choice.getMemoryLimit();
-  return purpose == Purpose::program && fits ? verifySchedule(fit.schedule) : success();
+LogicalResult windlass::fitMemory(ModuleOp planned, const PlanChoice &choice, bool wantsLeast, int64_t expectedExcess,
+                                  FittedSchedule &fit) {
+  return Fitting(planned, choice, fit).run(wantsLeast, expectedExcess);
 }
 
 /// Returns the bytes of the compute and master copies of parameters on a rank, which every schedule holds from step to
@@ -269,7 +265,6 @@ bool windlass::tryStrategy(ModuleOp unplanned, const PlanChoice &choice, FittedS
   OwningOpRef<ModuleOp> planned(unplanned.clone());
   auto add = [&](OpPassManager &manager) { manager.addPass(createStrategyPass(choice)); };
   return succeeded(runPasses(*planned, Code::strategy, add)) && getHeldBytes(*planned) <= choice.getMemoryLimit() &&
-         succeeded(fitMemory(*planned, choice, Purpose::trial, /*wantsLeast=*/false, /*expectedExcess=*/0, fit)) &&
-         fit.schedule.bytes <= choice.getMemoryLimit() && succeeded(fitUnits(*planned, choice, fit)) &&
-         succeeded(fitBuckets(*planned, choice, fit));
+         succeeded(fitMemory(*planned, choice, /*wantsLeast=*/false, /*expectedExcess=*/0, fit)) &&
+         fit.schedule.bytes <= choice.getMemoryLimit() && succeeded(fitSizes(*planned, choice, fit));
 }

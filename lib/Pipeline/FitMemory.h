@@ -31,20 +31,23 @@ struct FittedSchedule {
 /// Schedules a copy of an L3 module so that it fits into the memory limit of `choice`: unchanged; or without gathering
 /// weights ahead and without units, which costs no arithmetic, or with few steps of recompute, whichever of the two has
 /// the shorter step when it is simulated (where collectives do not overlap with operators, the former if it fits); or
-/// with both. A schedule that fits is verified where `purpose` is a program. Where none fits, `fit` has one that
-/// exceeds the limit; with `wantsLeast` all ways are tried, and it is the smallest of them. The unchanged plan is
-/// expected to exceed the limit by `expectedExcess` bytes: where they are many, it is not tried.
-mlir::LogicalResult fitMemory(mlir::ModuleOp planned, const PlanChoice &choice, Purpose purpose, bool wantsLeast,
-                              int64_t expectedExcess, FittedSchedule &fit);
+/// with both. The schedule is not verified. Where none fits, `fit` has one that exceeds the limit; with `wantsLeast`
+/// all ways are tried, and it is the smallest of them. The unchanged plan is expected to exceed the limit by
+/// `expectedExcess` bytes: where they are many, it is not tried.
+mlir::LogicalResult fitMemory(mlir::ModuleOp planned, const PlanChoice &choice, bool wantsLeast, int64_t expectedExcess,
+                              FittedSchedule &fit);
 
 /// Gives the plan of a schedule in `fit` larger units of weights and gradients, as long as it then still fits and its
 /// step becomes shorter when it is simulated: large units save latency, small ones leave less to wait for. Where
 /// collectives do not overlap with operators, units stay as they are.
 mlir::LogicalResult fitUnits(mlir::ModuleOp planned, const PlanChoice &choice, FittedSchedule &fit);
 
-/// Gives it larger buckets of gradients likewise, or smaller ones where larger ones are no better: large ones use links
-/// better, small ones leave less to wait for when the last gradient is there.
+/// Gives the plan of a schedule in `fit` larger buckets of gradients likewise, or smaller ones where larger ones are no
+/// better: large ones use links better, small ones leave less to wait for when the last gradient is there.
 mlir::LogicalResult fitBuckets(mlir::ModuleOp planned, const PlanChoice &choice, FittedSchedule &fit);
+
+/// Gives the plan of a named strategy the units and the buckets that suit it.
+mlir::LogicalResult fitSizes(mlir::ModuleOp planned, const PlanChoice &choice, FittedSchedule &fit);
 
 /// Keeps the weights that the plan of a schedule in `fit` gathers in a forward pass for the backward pass, where that
 /// fits and the step becomes shorter when it is simulated. Where collectives do not overlap with operators, they are

@@ -46,8 +46,7 @@ FailureOr<ScheduleTrials::Trial> ScheduleTrials::attempt(const planner::Candidat
     return failure();
   // The excess is over the memory of the candidate's rows, so it counts as many blocks as recomputed.
   int64_t expectedExcess = candidate.recomputeParts > 0 ? candidate.keptPeakBytes - choice.getMemoryLimit() : 0;
-  if (failed(fitMemory(*trial.planned, choice, Purpose::trial, /*wantsLeast=*/candidate.recomputeParts > 0,
-                       expectedExcess, trial.fit)))
+  if (failed(fitMemory(*trial.planned, choice, /*wantsLeast=*/candidate.recomputeParts > 0, expectedExcess, trial.fit)))
     return failure();
   bool fits = trial.fit.schedule.bytes <= choice.getMemoryLimit();
   if (fits && failed(fit(trial, kWorthFitting)))

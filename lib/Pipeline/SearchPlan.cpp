@@ -94,7 +94,7 @@ static OwningOpRef<ModuleOp> planByName(ModuleOp module, const planner::PlanSear
     }
     if (!plans.evaluate(*planned, planner::readChoice(*planned)))
       continue;
-    if (failed(fitMemory(*planned, named, Purpose::trial, /*wantsLeast=*/true, /*expectedExcess=*/0, fit)))
+    if (failed(fitMemory(*planned, named, /*wantsLeast=*/true, /*expectedExcess=*/0, fit)))
       return {};
     return planned;
   }
@@ -170,7 +170,7 @@ FailureOr<FoundPlan> windlass::searchPlan(ModuleOp module, const PlanChoice &cho
       };
       return found;
     }
-    if (failed(fitUnits(*found.planned, choice, best)) || failed(fitBuckets(*found.planned, choice, best)))
+    if (failed(fitSizes(*found.planned, choice, best)))
       return failure();
     chosen = planner::readChoice(*found.planned);
   }

@@ -10,7 +10,7 @@ from .builder import OPSET, GraphBuilder
 from .parameters import Parameters
 
 KINDS = ('t5', 'whisper')
-# T5 puts the distances between tokens into so many buckets, the last of which is for all from `FARTHEST` on.
+# The number of buckets of T5's relative positions. The last one is for all distances of at least FARTHEST tokens.
 BUCKETS, FARTHEST = 32, 128
 
 

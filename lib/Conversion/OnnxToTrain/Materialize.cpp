@@ -15,25 +15,26 @@ using namespace windlass;
 /// The most elements of a matrix that stays a constant although it depends on its diagonals only.
 static constexpr int64_t kManyElements = 4096;
 
+/// Whether two elements are equal; a NaN is equal to any other.
+static bool areEqual(const Known &tensor, int64_t a, int64_t b) {
+  if (!tensor->isFloat())
+    return tensor->getInteger(a) == tensor->getInteger(b);
+  double x = tensor->storage->reals[a], y = tensor->storage->reals[b];
+  return x == y || (x != x && y != y);
+}
+
 /// Returns the dims along which nothing changes.
 static llvm::SmallVector<bool> findConstantDims(const Known &tensor) {
   llvm::ArrayRef<int64_t> shape = tensor->getShape();
   auto strides = getStrides(shape);
   llvm::SmallVector<bool> result(shape.size(), true);
   int64_t size = tensor->getSize();
-  auto same = [&](int64_t a, int64_t b) {
-    if (tensor->isFloat()) {
-      double x = tensor->storage->reals[a], y = tensor->storage->reals[b];
-      return x == y || (x != x && y != y);
-    }
-    return tensor->getInteger(a) == tensor->getInteger(b);
-  };
   for (size_t dim = 0; dim < shape.size(); ++dim) {
     if (shape[dim] == 1)
       continue;
     // Compares element i with its predecessor along the dim.
     for (int64_t i = 0; i < size && result[dim]; ++i)
-      if (i / strides[dim] % shape[dim] != 0 && !same(i, i - strides[dim]))
+      if (i / strides[dim] % shape[dim] != 0 && !areEqual(tensor, i, i - strides[dim]))
         result[dim] = false;
   }
   return result;
@@ -88,13 +89,9 @@ Value PartialEvaluator::emitBand(const Known &mask) {
 /// positions, as elements of a list; null for other matrices.
 Value PartialEvaluator::emitDiagonals(const Known &matrix) {
   int64_t rows = matrix->getShape()[0], columns = matrix->getShape()[1];
-  auto isSame = [&](int64_t a, int64_t b) {
-    return matrix->isFloat() ? matrix->getReal(a) == matrix->getReal(b)
-                             : matrix->getInteger(a) == matrix->getInteger(b);
-  };
   for (int64_t i = 1; i < rows; ++i)
     for (int64_t j = 1; j < columns; ++j)
-      if (!isSame(i * columns + j, (i - 1) * columns + j - 1))
+      if (!areEqual(matrix, i * columns + j, (i - 1) * columns + j - 1))
         return {};
   // The diagonals from the last row's first element to the first row's last one.
   auto type = RankedTensorType::get({rows + columns - 1}, matrix->getElementType());

@@ -105,14 +105,6 @@ Dims addConvolutionDims(OpFactors &factors, Op op, RankedTensorType input, Ranke
   return dims;
 }
 
-/// Splits the first spatial dim of a convolution of `input` and `weight`, which has a halo.
-template <class Op>
-SpatialParts makeParts(const Maker &maker, Op op, int64_t parts, RankedTensorType input, RankedTensorType weight,
-                       RankedTensorType result) {
-  Windows windows = getWindows(op, weight);
-  return {maker, parts, windows, *findHalo(windows, input.getDimSize(2), result.getDimSize(2))};
-}
-
 /// Returns the FLOPs of a convolution, which are those of each of its gradients.
 double getFlops(RankedTensorType weight, RankedTensorType result) {
   return 2.0 * static_cast<double>(result.getNumElements()) * static_cast<double>(weight.getNumElements()) /
@@ -143,7 +135,7 @@ OpFactors ConvolutionOp::getFactors() {
 
 LogicalResult ConvolutionOp::buildSplit(OpBuilder &builder, int64_t parts, SmallVectorImpl<Value> &results) {
   Maker maker{builder, getLoc()};
-  SpatialParts split = makeParts(maker, *this, parts, typeOf(getInput()), typeOf(getWeight()), typeOf(getResult()));
+  SpatialParts split(maker, parts, getWindows(*this, typeOf(getWeight())), typeOf(getInput()), typeOf(getResult()));
   Value input = split.cutWithHalo(getInput(), 0);
   results.assign(
       {split.join(maker.make<ConvolutionOp>(input, getWeight(), getStrides(), getDilations(), split.getPads()))});
@@ -179,7 +171,7 @@ OpFactors ConvolutionDataGradOp::getFactors() {
 
 LogicalResult ConvolutionDataGradOp::buildSplit(OpBuilder &builder, int64_t parts, SmallVectorImpl<Value> &results) {
   Maker maker{builder, getLoc()};
-  SpatialParts split = makeParts(maker, *this, parts, typeOf(getResult()), typeOf(getWeight()), typeOf(getGradient()));
+  SpatialParts split(maker, parts, getWindows(*this, typeOf(getWeight())), typeOf(getResult()), typeOf(getGradient()));
   Value gradient = split.cut(getGradient());
   results.assign({split.joinWithHalo(maker.make<ConvolutionDataGradOp>(
       gradient, getWeight(), split.getSizesWithHalo(getSizes()), getStrides(), getDilations(), split.getPads()))});
@@ -216,7 +208,7 @@ OpFactors ConvolutionWeightGradOp::getFactors() {
 
 LogicalResult ConvolutionWeightGradOp::buildSplit(OpBuilder &builder, int64_t parts, SmallVectorImpl<Value> &results) {
   Maker maker{builder, getLoc()};
-  SpatialParts split = makeParts(maker, *this, parts, typeOf(getInput()), typeOf(getResult()), typeOf(getGradient()));
+  SpatialParts split(maker, parts, getWindows(*this, typeOf(getResult())), typeOf(getInput()), typeOf(getGradient()));
   Value gradient = split.cut(getGradient()), input = split.cutWithHalo(getInput(), 0);
   results.assign({maker.make<ConvolutionWeightGradOp>(gradient, input, getSizes(), getStrides(), getDilations(),
                                                       split.getPads())});

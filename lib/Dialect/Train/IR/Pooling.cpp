@@ -75,13 +75,6 @@ template <class Op> Dims addPoolDims(OpFactors &factors, Op op, RankedTensorType
   return dims;
 }
 
-/// Splits the first spatial dim of pooling, which has a halo.
-template <class Op>
-SpatialParts makeParts(const Maker &maker, Op op, int64_t parts, RankedTensorType input, RankedTensorType result) {
-  Windows windows = getWindows(op);
-  return {maker, parts, windows, *findHalo(windows, input.getDimSize(2), result.getDimSize(2))};
-}
-
 /// Returns the cost of one operation for each element of each window.
 OpCost getCost(Operation *op, RankedTensorType pooled, ArrayRef<int64_t> window) {
   OpCost cost = getTrafficCost(op);
@@ -108,7 +101,7 @@ OpFactors MaxPoolOp::getFactors() {
 
 LogicalResult MaxPoolOp::buildSplit(OpBuilder &builder, int64_t parts, SmallVectorImpl<Value> &results) {
   Maker maker{builder, getLoc()};
-  SpatialParts split = makeParts(maker, *this, parts, typeOf(getInput()), typeOf(getResult()));
+  SpatialParts split(maker, parts, getWindows(*this), typeOf(getInput()), typeOf(getResult()));
   Value input = split.cutWithHalo(getInput(), -INFINITY);
   results.assign(
       {split.join(maker.make<MaxPoolOp>(input, getWindow(), getStrides(), getDilations(), split.getPads()))});
@@ -138,7 +131,7 @@ OpFactors MaxPoolGradOp::getFactors() {
 
 LogicalResult MaxPoolGradOp::buildSplit(OpBuilder &builder, int64_t parts, SmallVectorImpl<Value> &results) {
   Maker maker{builder, getLoc()};
-  SpatialParts split = makeParts(maker, *this, parts, typeOf(getInput()), typeOf(getGradient()));
+  SpatialParts split(maker, parts, getWindows(*this), typeOf(getInput()), typeOf(getGradient()));
   Value gradient = split.cut(getGradient()), input = split.cutWithHalo(getInput(), -INFINITY);
   results.assign({split.joinWithHalo(
       maker.make<MaxPoolGradOp>(gradient, input, getWindow(), getStrides(), getDilations(), split.getPads()))});
@@ -160,7 +153,7 @@ OpFactors AveragePoolOp::getFactors() {
 
 LogicalResult AveragePoolOp::buildSplit(OpBuilder &builder, int64_t parts, SmallVectorImpl<Value> &results) {
   Maker maker{builder, getLoc()};
-  SpatialParts split = makeParts(maker, *this, parts, typeOf(getInput()), typeOf(getResult()));
+  SpatialParts split(maker, parts, getWindows(*this), typeOf(getInput()), typeOf(getResult()));
   Value input = split.cutWithHalo(getInput(), 0);
   results.assign({split.join(
       maker.make<AveragePoolOp>(input, getWindow(), getStrides(), getDilations(), split.getPads(), getCountsPads()))});
@@ -190,7 +183,7 @@ OpFactors AveragePoolGradOp::getFactors() {
 
 LogicalResult AveragePoolGradOp::buildSplit(OpBuilder &builder, int64_t parts, SmallVectorImpl<Value> &results) {
   Maker maker{builder, getLoc()};
-  SpatialParts split = makeParts(maker, *this, parts, typeOf(getResult()), typeOf(getGradient()));
+  SpatialParts split(maker, parts, getWindows(*this), typeOf(getResult()), typeOf(getGradient()));
   Value gradient = split.cut(getGradient());
   results.assign({split.joinWithHalo(maker.make<AveragePoolGradOp>(gradient, split.getSizesWithHalo(getSizes()),
                                                                    getWindow(), getStrides(), getDilations(),

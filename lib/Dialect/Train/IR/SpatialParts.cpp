@@ -40,8 +40,10 @@ void windlass::train::addSpatialDims(OpFactors &factors, ValueFactors &input, Ra
   addWhole(result, resultType, "to");
 }
 
-SpatialParts::SpatialParts(const Maker &maker, int64_t parts, const Windows &windows, Halo halo)
-    : maker(maker), parts(parts), halo(halo), pads(windows.pads) {
+SpatialParts::SpatialParts(const Maker &maker, int64_t parts, const Windows &windows, RankedTensorType input,
+                           RankedTensorType result)
+    : maker(maker), parts(parts), halo(*findHalo(windows, input.getDimSize(2), result.getDimSize(2))),
+      pads(windows.pads) {
   pads[0] = pads[windows.window.size()] = 0;
 }
 
@@ -75,33 +77,36 @@ Value SpatialParts::fromSamples(Value value) const {
   return maker.reshape(value, shape);
 }
 
-Value SpatialParts::takeRows(Value value, int64_t first, int64_t count) const {
+/// Returns elements [first, first + count) along a dim.
+static Value take(const Maker &maker, Value value, int64_t dim, int64_t first, int64_t count) {
   Shape starts(typeOf(value).getRank(), 0), sizes(typeOf(value).getShape());
-  starts[kRows] = first;
-  sizes[kRows] = count;
+  starts[dim] = first;
+  sizes[dim] = count;
   return maker.make<SliceOp>(value, starts, sizes);
 }
 
-/// Drops a part at one end and adds one at the other.
-static Value movePart(const Maker &maker, Value value, bool isOn, double fill) {
-  Shape starts(typeOf(value).getRank(), 0), low(starts), high(starts), sizes(typeOf(value).getShape());
-  --sizes[0];
-  starts[0] = isOn ? 0 : 1;
-  (isOn ? low : high)[0] = 1;
-  return maker.make<PadOp>(maker.make<SliceOp>(value, starts, sizes), low, high, APFloat(fill));
+Value SpatialParts::takeRows(Value value, int64_t first, int64_t count) const {
+  return take(maker, value, kRows, first, count);
 }
 
-Value SpatialParts::moveOn(Value value, double fill) const { return movePart(maker, value, true, fill); }
-Value SpatialParts::moveBack(Value value, double fill) const { return movePart(maker, value, false, fill); }
+/// Returns for each part the value of the one before it, or with `isBehind` of the one behind it; `fill` where there is
+/// none.
+static Value takeNeighbours(const Maker &maker, Value value, bool isBehind, double fill) {
+  Shape low(typeOf(value).getRank(), 0), high(low);
+  (isBehind ? high : low)[0] = 1;
+  Value others = take(maker, value, 0, isBehind ? 1 : 0, typeOf(value).getDimSize(0) - 1);
+  return maker.make<PadOp>(others, low, high, APFloat(fill));
+}
 
 Value SpatialParts::cutWithHalo(Value input, double fill) const {
   Value whole = toParts(input);
   int64_t rows = typeOf(whole).getDimSize(kRows);
   SmallVector<Value> blocks{whole};
   if (halo.before > 0)
-    blocks.insert(blocks.begin(), moveOn(takeRows(whole, rows - halo.before, halo.before), fill));
+    blocks.insert(blocks.begin(),
+                  takeNeighbours(maker, takeRows(whole, rows - halo.before, halo.before), /*isBehind=*/false, fill));
   if (halo.behind > 0)
-    blocks.push_back(moveBack(takeRows(whole, 0, halo.behind), fill));
+    blocks.push_back(takeNeighbours(maker, takeRows(whole, 0, halo.behind), /*isBehind=*/true, fill));
   return toSamples(blocks.size() == 1 ? whole : maker.make<ConcatOp>(blocks, kRows));
 }
 
@@ -115,14 +120,9 @@ Shape SpatialParts::getSizesWithHalo(ArrayRef<int64_t> sizes) const {
 /// Adds to each part of `mine` that of `other` before it, or with `isBehind` the one behind it.
 static Value addNeighbours(const Maker &maker, Value mine, Value other, bool isBehind) {
   int64_t parts = typeOf(mine).getDimSize(0);
-  auto take = [&](Value value, int64_t first, int64_t count) {
-    Shape starts(typeOf(value).getRank(), 0), sizes(typeOf(value).getShape());
-    starts[0] = first;
-    sizes[0] = count;
-    return maker.make<SliceOp>(value, starts, sizes);
-  };
-  Value alone = take(mine, isBehind ? parts - 1 : 0, 1);
-  Value sum = maker.make<AddOp>(take(mine, isBehind ? 0 : 1, parts - 1), take(other, isBehind ? 1 : 0, parts - 1));
+  Value alone = take(maker, mine, 0, isBehind ? parts - 1 : 0, 1);
+  Value sum = maker.make<AddOp>(take(maker, mine, 0, isBehind ? 0 : 1, parts - 1),
+                                take(maker, other, 0, isBehind ? 1 : 0, parts - 1));
   return maker.make<ConcatOp>(isBehind ? ValueRange{sum, alone} : ValueRange{alone, sum}, 0);
 }
 

@@ -27,8 +27,10 @@ void addSpatialDims(OpFactors &factors, ValueFactors &input, mlir::RankedTensorT
 /// [batch, channels, parts x rows, spatial..] is as [parts x batch, channels, rows, spatial..].
 class SpatialParts {
 public:
-  /// The windows are those of the whole operator; `findHalo` has found their halo. All references outlive this object.
-  SpatialParts(const Maker &maker, int64_t parts, const Windows &windows, Halo halo);
+  /// The windows are those of the whole operator, from `input` to `result`; `findHalo` finds their halo. `maker`
+  /// outlives this object.
+  SpatialParts(const Maker &maker, int64_t parts, const Windows &windows, mlir::RankedTensorType input,
+               mlir::RankedTensorType result);
 
   /// The pads of the windows of each part: none along the first spatial dim.
   llvm::ArrayRef<int64_t> getPads() const { return pads; }
@@ -52,9 +54,6 @@ private:
   mlir::Value fromSamples(mlir::Value value) const;
   /// Returns rows [first, first + count) of each of `value`'s parts.
   mlir::Value takeRows(mlir::Value value, int64_t first, int64_t count) const;
-  /// Moves each part to the next one, or to the one before; the first, or the last, is `fill`.
-  mlir::Value moveOn(mlir::Value value, double fill) const;
-  mlir::Value moveBack(mlir::Value value, double fill) const;
 
   const Maker &maker;
   int64_t parts;

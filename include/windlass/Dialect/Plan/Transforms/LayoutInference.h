@@ -59,7 +59,7 @@ LayoutAttr dropUnreduced(LayoutAttr layout);
 
 /// Whether a layout splits something over the axis, or is unreduced over it.
 bool usesAxis(LayoutAttr layout, mlir::StringAttr axis);
-/// Whether the layout divides a value among ranks for the data.
+/// Whether a layout uses one of the data axes of `mesh`.
 bool usesDataAxes(LayoutAttr layout, MeshAttr mesh);
 
 /// Returns the layout over all ranks of a result that `@microbatch` leaves in `layout`: unreduced over the replica axes
