@@ -1,6 +1,7 @@
 #include "LeastTimes.h"
 
 #include "Epilogues.h"
+#include "LeastTraffic.h"
 #include "Makers.h"
 
 #include "windlass/Support/TensorBytes.h"
@@ -9,153 +10,20 @@ using namespace mlir;
 using namespace windlass;
 using namespace windlass::planner;
 
-namespace {
+static RankedTensorType typeOf(Value value) { return llvm::cast<RankedTensorType>(value.getType()); }
 
-RankedTensorType typeOf(Value value) { return llvm::cast<RankedTensorType>(value.getType()); }
-bool isBackward(Operation *op) { return op->hasAttr(train::kForwardAttr); }
-bool isNorm(Operation *op) { return llvm::isa<train::LayerNormOp, train::RmsNormOp>(op); }
-bool isNormGradient(Operation *op) { return llvm::isa<train::LayerNormGradOp, train::RmsNormGradOp>(op); }
-
-/// Whether the operator's arithmetic is what counts: products, convolutions, attention.
-bool isArithmetic(Operation *op) {
-  auto compute = llvm::dyn_cast<train::TrainOpInterface>(op);
-  return compute && compute.getPrecisionClass() == train::PrecisionClass::Contraction;
-}
-
-/// Whether the operator becomes a map. A sum does unless kernels may add all of its terms to one buffer.
-bool isMap(Operation *op) {
-  if (auto sum = llvm::dyn_cast<train::AccumulateOp>(op))
-    return llvm::any_of(sum.getInputs(), [](Value term) {
-      Operation *maker = findMaker(term);
-      return maker && (llvm::isa<train::ScalarOpInterface, train::AttentionGradOp>(maker) || isNormGradient(maker));
-    });
-  return llvm::isa<train::ScalarOpInterface>(op) && op->getNumResults() == 1;
-}
-
-/// Whether a kernel, which is no element-wise function, writes the value to memory. The input's gradient of a norm may
-/// never be written by itself.
-bool isMadeByKernel(Value value) {
-  Operation *maker = findMaker(value);
-  return maker && llvm::isa<train::TrainOpInterface>(maker) && !isMap(maker) && !isPassive(maker) &&
-         !isNormGradient(maker) && !llvm::isa<train::AccumulateOp>(maker);
-}
-
-/// Whether a kernel reads a value, which is then in memory.
-bool isReadByKernel(Value value) {
-  bool isRead = false;
-  forEachReader(value, [&](Operation *reader) {
-    isRead |= !isMap(reader) &&
-              (isArithmetic(reader) || isNorm(reader) || isNormGradient(reader) || llvm::isa<train::ReduceOp>(reader));
-  });
-  return isRead;
-}
-
-/// Whether an element-wise function is the first of its pass, in program order, that reads the value.
-bool isFirstMap(Operation *op, Value value) {
-  bool isFirst = true;
-  forEachReader(findRoot(value), [&](Operation *reader) {
-    isFirst &= reader == op || !isMap(reader) || isBackward(reader) != isBackward(op) || op->isBeforeInBlock(reader);
-  });
-  return isFirst;
-}
-
-/// Whether a kernel that depends on `value` has run before `op` can: what made the value then stands in another
-/// command. Looks at the operators between the two, in program order.
-bool isBehindKernelOf(Operation *op, Value value) {
-  Operation *maker = value.getDefiningOp();
-  llvm::SmallSetVector<Operation *, 32> behind;
-  auto addOperands = [&](Operation *of) {
-    for (Value operand : of->getOperands())
-      if (Operation *its = operand.getDefiningOp(); its && its != maker && maker->isBeforeInBlock(its))
-        behind.insert(its);
-  };
-  addOperands(op);
-  for (size_t i = 0; i < behind.size(); ++i) {
-    Operation *its = behind[i];
-    bool isKernel = !isPassive(its) && !isMap(its) && !llvm::isa<train::AccumulateOp>(its);
-    if (isKernel && llvm::any_of(its->getOperands(), [&](Value operand) { return findRoot(operand) == value; }))
-      return true;
-    addOperands(its);
+/// Returns the traffic that all members of a group have; nothing where one may cost nothing.
+static std::optional<Traffic> getCommonTraffic(const OperatorGroup &group, const LeastTraffic &traffic) {
+  std::optional<Traffic> common = traffic.get(group.front());
+  for (Operation *op : llvm::drop_begin(group.ops)) {
+    std::optional<Traffic> own = traffic.get(op);
+    if (!common || !own)
+      return std::nullopt;
+    llvm::erase_if(common->operands, [&](unsigned each) { return !llvm::is_contained(own->operands, each); });
+    llvm::erase_if(common->results, [&](unsigned each) { return !llvm::is_contained(own->results, each); });
   }
-  return false;
+  return common;
 }
-
-/// The operands that an operator is certain to read from memory, the results that it is certain to write, and whether
-/// the command that does so is its own.
-struct Traffic {
-  llvm::SmallVector<unsigned, 4> operands, results;
-  bool hasCommand = true;
-};
-
-using Copied = llvm::DenseSet<Operation *>;
-
-/// `copied` are the operators that run once more in each chunk that needs them.
-Traffic getMapTraffic(Operation *op, const Copied &copied) {
-  Traffic traffic;
-  traffic.hasCommand = false;
-  llvm::SmallVector<Value, 4> seen;
-  for (OpOperand &operand : op->getOpOperands()) {
-    Value root = findRoot(operand.get());
-    Operation *maker = root.getDefiningOp();
-    bool isInMemory = isMadeByKernel(operand.get()) ||
-                      (maker && isMap(maker) && !copied.contains(maker) && isBehindKernelOf(op, root));
-    if (llvm::is_contained(seen, root) || !isInMemory || !isFirstMap(op, operand.get()))
-      continue;
-    seen.push_back(root);
-    traffic.operands.push_back(operand.getOperandNumber());
-  }
-  if (isReadByKernel(op->getResult(0)))
-    traffic.results.push_back(0);
-  return traffic;
-}
-
-/// Returns the traffic of an operator; nothing for one that may cost nothing.
-std::optional<Traffic> getTraffic(Operation *op, const Copied &copied) {
-  if (isPassive(op))
-    return std::nullopt;
-  if (isMap(op))
-    return getMapTraffic(op, copied);
-  if (isNorm(op)) {
-    Traffic traffic;
-    if (isMadeByKernel(op->getOperand(0)))
-      traffic.operands = {0};
-    traffic.results = {0};
-    return traffic;
-  }
-  if (isNormGradient(op)) {
-    Traffic traffic;
-    traffic.operands = {0, 1};
-    if (isReadByKernel(op->getResult(0)))
-      traffic.results = {0};
-    return traffic;
-  }
-  if (llvm::isa<train::SoftmaxCrossEntropyGradOp>(op)) {
-    Traffic traffic;
-    traffic.operands = {1};
-    traffic.results = {0};
-    return traffic;
-  }
-  if (isArithmetic(op) || llvm::isa<train::ReduceOp, train::EmbeddingGradOp>(op)) {
-    Traffic traffic;
-    llvm::SmallVector<Value, 8> seen;
-    for (OpOperand &operand : op->getOpOperands())
-      if (!llvm::is_contained(seen, findRoot(operand.get()))) {
-        seen.push_back(findRoot(operand.get()));
-        traffic.operands.push_back(operand.getOperandNumber());
-      }
-    for (unsigned result = 0; result < op->getNumResults(); ++result)
-      traffic.results.push_back(result);
-    return traffic;
-  }
-  if (llvm::isa<train::EmbeddingOp, train::SoftmaxOp, train::SoftmaxGradOp, train::RotaryOp, train::DropoutOp>(op)) {
-    Traffic traffic;
-    traffic.results = {0};
-    return traffic;
-  }
-  return std::nullopt;
-}
-
-} // namespace
 
 LeastTimes::LeastTimes(const Groups &groups, const Labels &labels, const CostModel &costs, plan::MeshAttr mesh,
                        bool isCut)
@@ -164,8 +32,9 @@ LeastTimes::LeastTimes(const Groups &groups, const Labels &labels, const CostMod
   if (isCut)
     findCopied();
   findWeightGradients();
+  LeastTraffic traffic(groups.getFunction(), copied);
   for (unsigned group = 0; group < groups.getOperators().size(); ++group)
-    addTimes(group, costs);
+    addTimes(group, getCommonTraffic(groups.getOperators()[group], traffic), costs);
   findPositions();
 }
 
@@ -186,19 +55,6 @@ void LeastTimes::findCopied() {
   }
 }
 
-/// Returns the traffic that all members of a group have; nothing where one may cost nothing.
-static std::optional<Traffic> getCommonTraffic(const OperatorGroup &group, const Copied &copied) {
-  std::optional<Traffic> common = getTraffic(group.front(), copied);
-  for (Operation *op : llvm::drop_begin(group.ops)) {
-    std::optional<Traffic> own = getTraffic(op, copied);
-    if (!common || !own)
-      return std::nullopt;
-    llvm::erase_if(common->operands, [&](unsigned each) { return !llvm::is_contained(own->operands, each); });
-    llvm::erase_if(common->results, [&](unsigned each) { return !llvm::is_contained(own->results, each); });
-  }
-  return common;
-}
-
 /// Whether a label splits a factor over which an operator reduces inside.
 static bool splitsInner(Operation *op, const OperatorLabel &label) {
   train::OpFactors factors = llvm::cast<train::TrainOpInterface>(op).getFactors();
@@ -207,10 +63,9 @@ static bool splitsInner(Operation *op, const OperatorLabel &label) {
   });
 }
 
-void LeastTimes::addTimes(unsigned group, const CostModel &costs) {
+void LeastTimes::addTimes(unsigned group, std::optional<Traffic> traffic, const CostModel &costs) {
   const OperatorGroup &its = groups.getOperators()[group];
   Operation *op = its.front();
-  std::optional<Traffic> traffic = getCommonTraffic(its, copied);
   if ((isCut && isForWeights[group] && llvm::isa<train::AccumulateOp>(op)) ||
       (costs.fusesEpilogues() && llvm::any_of(its.ops, mayBeEpilogue)))
     traffic.reset();

@@ -3,6 +3,7 @@
 #define WINDLASS_LIB_PLANNER_LEASTTIMES_H
 
 #include "Labels.h"
+#include "LeastTraffic.h"
 
 namespace windlass::planner {
 
@@ -44,8 +45,8 @@ public:
   bool readsFirst(unsigned group, unsigned result, const Use &use) const;
 
 private:
-  /// Adds an operator's times by label.
-  void addTimes(unsigned group, const CostModel &costs);
+  /// Adds an operator's times by label; `traffic` is that of all members of the group.
+  void addTimes(unsigned group, std::optional<Traffic> traffic, const CostModel &costs);
   /// Finds the operators that each chunk may compute for itself: those that read no trained weight, directly or not.
   void findCopied();
   void findWeightGradients();
