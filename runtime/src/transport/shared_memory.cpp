@@ -231,6 +231,57 @@ public:
     return {};
   }
 
+  status gather_rows(std::byte *out, std::byte *scratch, const std::byte *in, const detail::row_routes &of) override {
+    const std::int64_t bytes = of.row_bytes(), piece = stage_ / bytes;
+    if (piece == 0)
+      return communicator::gather_rows(out, scratch, in, of);
+    for (std::int32_t to = 0; to < size_; ++to)
+      count_rows(to, of.count(index_, to), of);
+    for (std::int64_t done = 0; done < of.tokens; done += piece) {
+      const std::int64_t last = std::min(done + piece, of.tokens);
+      turn_ ^= 1;
+      // A row that others need stands once, at its token's place.
+      for (std::int64_t token = done; token < last; ++token)
+        if (reaches_others(of, index_ * of.tokens + token))
+          std::memcpy(stage(index_) + (token - done) * bytes, in + token * bytes, static_cast<std::size_t>(bytes));
+      WINDLASS_TRY(wait());
+      for (std::int32_t m = 0; m < size_; ++m)
+        for (std::int64_t token = done; token < last; ++token)
+          if (const std::int64_t number = m * of.tokens + token; of.reaches(number, index_))
+            std::memcpy(out + number * bytes, m == index_ ? in + token * bytes : stage(m) + (token - done) * bytes,
+                        static_cast<std::size_t>(bytes));
+    }
+    return {};
+  }
+
+  status scatter_rows(std::byte *out, std::byte *scratch, std::byte *in, const detail::row_routes &of) override {
+    const std::int64_t bytes = of.row_bytes(), piece = stage_ / size_ / bytes;
+    if (piece == 0)
+      return communicator::scatter_rows(out, scratch, in, of);
+    for (std::int32_t to = 0; to < size_; ++to)
+      count_rows(to, of.count(to, index_), of);
+    for (std::int64_t done = 0; done < of.tokens; done += piece) {
+      const std::int64_t last = std::min(done + piece, of.tokens);
+      turn_ ^= 1;
+      for (std::int32_t to = 0; to < size_; ++to)
+        for (std::int64_t token = done; token < last; ++token)
+          if (const std::int64_t number = to * of.tokens + token; to != index_ && of.reaches(number, index_))
+            std::memcpy(stage(index_) + (to * piece + token - done) * bytes, in + number * bytes,
+                        static_cast<std::size_t>(bytes));
+      WINDLASS_TRY(wait());
+      for (std::int64_t token = done; token < last; ++token) {
+        const std::int64_t number = index_ * of.tokens + token;
+        std::int32_t reached = 0;
+        for (std::int32_t m = 0; m < size_; ++m)
+          if (of.reaches(number, m))
+            parts_[static_cast<std::size_t>(reached++)] =
+                m == index_ ? in + number * bytes : stage(m) + (index_ * piece + token - done) * bytes;
+        WINDLASS_TRY(detail::sum_rows(out + token * bytes, parts_.data(), reached, of));
+      }
+    }
+    return {};
+  }
+
   status permute(std::byte *out, const std::byte *in, std::int64_t bytes, std::int32_t, std::int32_t from) override {
     for (std::int64_t done = 0; done < bytes; done += stage_) {
       const std::int64_t n = std::min(stage_, bytes - done);
@@ -441,6 +492,17 @@ private:
     return {};
   }
 
+  bool reaches_others(const detail::row_routes &of, std::int64_t token) const {
+    for (std::int32_t m = 0; m < size_; ++m)
+      if (m != index_ && of.reaches(token, m))
+        return true;
+    return false;
+  }
+  /// Counts rows that go to or come from another member.
+  void count_rows(std::int32_t member, std::int64_t rows, const detail::row_routes &of) {
+    if (member != index_)
+      count(collective_kind::rows, rows * of.row_bytes());
+  }
   /// Returns the part for member `m` of what this member adds to a stretch's sum.
   static const std::byte *own_part(const detail::stretch &part, std::int32_t m) {
     return part.pair->in + m * part.pair->part_bytes() + part.begin;
