@@ -78,9 +78,9 @@ function(windlass_library name)
   add_dependencies(${name} windlass_generated ${ARG_DEPENDS})
 endfunction()
 
-# windlass_tool(NAME sources... LINK libraries... MLIR mlir-libraries...)
+# windlass_tool(NAME sources... LINK libraries... MLIR mlir-libraries... [NO_INSTALL])
 function(windlass_tool name)
-  cmake_parse_arguments(ARG "" "" "LINK;MLIR" ${ARGN})
+  cmake_parse_arguments(ARG "NO_INSTALL" "" "LINK;MLIR" ${ARGN})
   add_executable(${name} ${ARG_UNPARSED_ARGUMENTS})
   target_link_libraries(${name} PRIVATE windlass_options ${ARG_LINK})
   # MPI's package names a library of C++ bindings that nothing calls and newer systems lack.
@@ -89,7 +89,9 @@ function(windlass_tool name)
   mlir_target_link_libraries(${name} PRIVATE MLIRIR ${ARG_MLIR})
   windlass_sanitizer_defaults(${name})
   add_dependencies(${name} windlass_generated)
-  install(TARGETS ${name} RUNTIME)
+  if(NOT ARG_NO_INSTALL)
+    install(TARGETS ${name} RUNTIME)
+  endif()
 endfunction()
 
 # windlass_tablegen(FILE.td OUTPUT generator-flag... ) in the binary folder that mirrors the caller's.

@@ -1,0 +1,65 @@
+// Answers the questions that other planners were given; benchmarks/peers asks them.
+#include "Peers.h"
+
+#include "windlass/Support/Diagnostics.h"
+#include "windlass/Support/Flags.h"
+#include "windlass/Support/OutputFile.h"
+#include "windlass/Support/StrictJson.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace windlass;
+
+/// The most bytes of a graph's file.
+static constexpr int64_t kMostGraphBytes = int64_t(64) << 20;
+
+static int fail(Code code, llvm::StringRef text) {
+  llvm::errs() << "windlass-peers: error: " << text << " [" << rt::diagnostic_code(code) << "]\n";
+  return exitCodeOf(code);
+}
+
+static int print(llvm::Expected<llvm::json::Value> answer) {
+  if (!answer)
+    return fail(Code::input, llvm::toString(answer.takeError()));
+  printJson(llvm::outs(), *answer);
+  llvm::outs() << "\n";
+  return 0;
+}
+
+static int runPiper(llvm::ArrayRef<std::string> words) {
+  Flags flags("piper GRAPH.json",
+              "Splits a graph of Piper's form into stages, of which the slowest takes the least time.",
+              "windlass-peers");
+  peers::PiperQuestion question = {8, int64_t(8) << 30, 480, 25.0 * (int64_t(1) << 30)};
+  bool help = false;
+  flags.addInteger("devices", "of them (default 8)", question.devices, 1, 1 << 20);
+  flags.addInteger("memory", "the bytes of a device (default 8 GiB)", question.memoryBytes, 1, int64_t(1) << 50);
+  flags.addInteger("micro-batches", "of a batch (default 480)", question.microBatches, 1, 1 << 20);
+  flags.add("bandwidth", "BYTES", "a second between any two devices (default 25 GiB)",
+            [&](llvm::StringRef text) -> std::string {
+              if (text.getAsDouble(question.bandwidth) || !(question.bandwidth > 0 && question.bandwidth <= 1e18))
+                return "--bandwidth takes a number of bytes above 0, not '" + text.str() + "'";
+              return "";
+            });
+  flags.addSwitch("help", "this text", help);
+  if (llvm::is_contained(words, "--help")) {
+    llvm::outs() << flags.getHelp();
+    return 0;
+  }
+  std::vector<std::string> positional;
+  if (std::string error = flags.parse(words, positional, 1, 1); !error.empty())
+    return fail(Code::usage, error);
+  llvm::Expected<llvm::json::Value> graph = readStrictJson(positional.front(), kMostGraphBytes, "graph");
+  return print(graph ? peers::solvePiper(*graph, question) : graph.takeError());
+}
+
+int main(int argc, char **argv) {
+  llvm::ArrayRef<char *> words(argv + 1, argv + argc);
+  if (words.empty() || llvm::StringRef(words.front()) != "piper")
+    return fail(Code::usage, "wants a subcommand: piper");
+  int code = runPiper(std::vector<std::string>(words.begin() + 1, words.end()));
+  if (std::string error = finishOutput(); !error.empty())
+    return fail(Code::output, error);
+  return code;
+}
