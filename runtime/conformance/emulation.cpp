@@ -2,6 +2,7 @@
 // planted here show under some seeds, and the same work without them gives one result under all.
 #include "nccl.h"
 #include "streams.h"
+#include "windlass/rt/map.h"
 
 #include <gtest/gtest.h>
 
@@ -155,6 +156,21 @@ TEST(Emulation, MemoryIsNotANumberUntilItIsWritten) {
   draw_orders(0);
   EXPECT_EQ(values[0], 1);
   EXPECT_TRUE(std::isnan(values[1]));
+}
+
+/// Loads four neighbours at once from the second element on.
+TEST(EmulationDeathTest, AMisalignedAccessEndsTheProgram) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto load_from = [](std::int64_t first) {
+    const device_floats x(8);
+    const two_streams both;
+    launch(both.first, 1, 1, [at = x.data, first] {
+      at[0] = detail::load_pack<4, float>(reinterpret_cast<const std::byte *>(at), first, /*repeats=*/false).of[0];
+    });
+    cudaDeviceSynchronize();
+  };
+  load_from(4);
+  EXPECT_DEATH(load_from(1), "misaligned address");
 }
 
 TEST(Emulation, PagedMemoryIsTakenBeforeACopyReturns) {
