@@ -22,8 +22,14 @@ public:
 
   /// Takes the changed plan where it fits and its step is shorter; returns whether it did.
   FailureOr<bool> attempt(llvm::function_ref<void(FittedSchedule &)> change);
+  /// Does the same with units of so many bytes: up to where they are made, both plans are the same.
+  FailureOr<bool> attemptUnits(int64_t bytes);
 
 private:
+  /// Returns the settings of the plan in `fit`, without its schedule.
+  FittedSchedule copySettings() const;
+  bool keepShorter(FittedSchedule next);
+
   ModuleOp planned;
   const PlanChoice &choice;
   const CostModel &costs;
@@ -33,7 +39,7 @@ private:
 
 } // namespace
 
-FailureOr<bool> Trials::attempt(llvm::function_ref<void(FittedSchedule &)> change) {
+FittedSchedule Trials::copySettings() const {
   FittedSchedule next;
   next.steps = fit.steps;
   next.excessBytes = fit.excessBytes;
@@ -41,11 +47,10 @@ FailureOr<bool> Trials::attempt(llvm::function_ref<void(FittedSchedule &)> chang
   next.bucketBytes = fit.bucketBytes;
   next.keepsGathers = fit.keepsGathers;
   next.schedule.hasDroppedPrefetch = fit.schedule.hasDroppedPrefetch;
-  change(next);
-  OwningOpRef<ModuleOp> copy(planned.clone());
-  next.apply(*copy);
-  if (failed(makeSchedule(*copy, choice, Code::strategy, Purpose::trial, next.schedule)))
-    return failure();
+  return next;
+}
+
+bool Trials::keepShorter(FittedSchedule next) {
   if (next.schedule.bytes > choice.getMemoryLimit())
     return false;
   double shorter = predictStep(*next.schedule.module, costs).seconds;
@@ -54,6 +59,29 @@ FailureOr<bool> Trials::attempt(llvm::function_ref<void(FittedSchedule &)> chang
   seconds = shorter;
   fit = std::move(next);
   return true;
+}
+
+FailureOr<bool> Trials::attempt(llvm::function_ref<void(FittedSchedule &)> change) {
+  FittedSchedule next = copySettings();
+  change(next);
+  OwningOpRef<ModuleOp> copy(planned.clone());
+  next.apply(*copy);
+  if (failed(makeSchedule(*copy, choice, Code::strategy, Purpose::trial, next.schedule)))
+    return failure();
+  return keepShorter(std::move(next));
+}
+
+FailureOr<bool> Trials::attemptUnits(int64_t bytes) {
+  assert(fit.schedule.distributed && "the schedule of a trial with units has it");
+  FittedSchedule next = copySettings();
+  next.unitBytes = bytes;
+  if (failed(changeUnits(fit.schedule, bytes, choice, next.schedule)))
+    return failure();
+  // The plan that is kept has the module to begin with.
+  OwningOpRef<ModuleOp> distributed = std::move(fit.schedule.distributed);
+  bool isShorter = keepShorter(std::move(next));
+  fit.schedule.distributed = std::move(distributed);
+  return isShorter;
 }
 
 static CostModel makeCosts(ModuleOp planned, const PlanChoice &choice) {
@@ -68,9 +96,11 @@ LogicalResult windlass::fitUnits(ModuleOp planned, const PlanChoice &choice, Fit
   Trials trials(planned, choice, costs, fit);
   // A size is soon reached that changes nothing.
   for (int64_t bytes = own.getInt() * kSizeFactor;; bytes *= kSizeFactor) {
-    FailureOr<bool> isShorter = trials.attempt([&](FittedSchedule &next) { next.unitBytes = bytes; });
-    if (failed(isShorter) || !*isShorter)
+    FailureOr<bool> isShorter = trials.attemptUnits(bytes);
+    if (failed(isShorter) || !*isShorter) {
+      fit.schedule.distributed = nullptr;
       return success(succeeded(isShorter));
+    }
   }
 }
 

@@ -42,7 +42,8 @@ void FittedSchedule::apply(ModuleOp planned) const {
       planned->setAttr(name, IntegerAttr::get(IntegerType::get(planned.getContext(), 64), bytes));
   if (keepsGathers)
     planned->setAttr(plan::kKeepsGathersAttr, UnitAttr::get(planned.getContext()));
-  plan::RecomputeSteps(planned).apply(planned, steps);
+  if (steps > 0)
+    plan::RecomputeSteps(planned).apply(planned, steps);
 }
 
 namespace {

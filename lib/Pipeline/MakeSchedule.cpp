@@ -46,21 +46,18 @@ static void routeRows(ModuleOp module, const PlanChoice &choice) {
     });
 }
 
-/// Takes a module from L3b to L5.
-static LogicalResult lowerToCommands(ModuleOp module, const PlanChoice &choice, Code code) {
+/// Takes a module from L3b to L4, where operators are fused but collectives are no units yet.
+static LogicalResult distribute(ModuleOp module, const PlanChoice &choice, Code code) {
   // What a pipeline cannot run, such as a weight on two positions, is found when the model is cut.
   if (failed(runPhases(module, module->hasAttr(plan::kPipelineAttr) ? code : Code::lowering, {Phase::distribute})))
     return failure();
   routeRows(module, choice);
-  return runPhases(module, Code::lowering, {Phase::fuse, Phase::lowerToCommands});
+  return runPhases(module, Code::lowering, {Phase::fuse});
 }
 
-LogicalResult windlass::makeSchedule(ModuleOp planned, const PlanChoice &choice, Code code, Purpose purpose,
-                                     Schedule &schedule) {
-  schedule.recompute = reportRecompute(planned);
-  schedule.module = planned.clone();
-  schedule.isVerified = false;
-  if (failed(materialize(*schedule.module, code)) || failed(lowerToCommands(*schedule.module, choice, code)))
+/// Takes the module of a schedule from there to L5, and finds the memory that it needs.
+static LogicalResult makeCommands(const PlanChoice &choice, Schedule &schedule) {
+  if (failed(runPhases(*schedule.module, Code::lowering, {Phase::overlap, Phase::lowerToCommands})))
     return failure();
   schedule.bytes = 0;
   bool fuses = choice.fusesEpilogues && choice.cluster.getBackend() == "cuda";
@@ -78,7 +75,31 @@ LogicalResult windlass::makeSchedule(ModuleOp planned, const PlanChoice &choice,
     schedule.bytes = bytes;
     schedule.liveBytes = reserve.total() + arena->getAttrOfType<IntegerAttr>(sched::kLargestLiveSetAttr).getInt();
   }
+  return success();
+}
+
+LogicalResult windlass::makeSchedule(ModuleOp planned, const PlanChoice &choice, Code code, Purpose purpose,
+                                     Schedule &schedule) {
+  schedule.recompute = reportRecompute(planned);
+  schedule.module = planned.clone();
+  schedule.isVerified = false;
+  if (failed(materialize(*schedule.module, code)) || failed(distribute(*schedule.module, choice, code)))
+    return failure();
+  if (purpose == Purpose::trial && planned->hasAttr(plan::kUnitBytesAttr))
+    schedule.distributed = schedule.module->clone();
+  if (failed(makeCommands(choice, schedule)))
+    return failure();
   return purpose == Purpose::program ? verifySchedule(schedule) : success();
+}
+
+LogicalResult windlass::changeUnits(const Schedule &trial, int64_t unitBytes, const PlanChoice &choice,
+                                    Schedule &schedule) {
+  schedule.recompute = trial.recompute;
+  schedule.module = ModuleOp(*trial.distributed).clone();
+  Builder builder(schedule.module->getContext());
+  for (sched::ProgramOp program : sched::getPrograms(*schedule.module))
+    program->setAttr(plan::kUnitBytesAttr, builder.getI64IntegerAttr(unitBytes));
+  return makeCommands(choice, schedule);
 }
 
 LogicalResult windlass::verifySchedule(Schedule &schedule) {

@@ -68,6 +68,10 @@ void windlass::addPhase(OpPassManager &manager, Phase phase, const FunctionsOpti
   case Phase::fuse: {
     OpPassManager &programs = manager.nest<sched::ProgramOp>();
     programs.addPass(sched::createFuseElementwise());
+    return;
+  }
+  case Phase::overlap: {
+    OpPassManager &programs = manager.nest<sched::ProgramOp>();
     // What is gathered early are units.
     programs.addPass(sched::createJoinCollectives());
     programs.addPass(sched::createOverlapCollectives());
@@ -107,7 +111,7 @@ void windlass::registerPhasePipelines() {
       {Phase::materializeLayouts});
   add("plan-to-sched-pipeline", "From L3b to L4: the program of one rank", {Phase::distribute});
   add("sched-fuse-pipeline", "Fuses element-wise operators at L4 and moves collectives beside computation",
-      {Phase::routeRows, Phase::fuse});
+      {Phase::routeRows, Phase::fuse, Phase::overlap});
   add("sched-to-commands-pipeline", "From L4 to L5, verified: commands on buffers",
       {Phase::lowerToCommands, Phase::verifyCommands});
 }

@@ -51,6 +51,7 @@ FailureOr<ScheduleTrials::Trial> ScheduleTrials::attempt(const planner::Candidat
   bool fits = trial.fit.schedule.bytes <= choice.getMemoryLimit();
   if (fits && failed(fit(trial, kWorthFitting)))
     return failure();
+  trial.fit.schedule.distributed = nullptr;
   return trial;
 }
 

@@ -51,6 +51,9 @@ struct Schedule {
   bool hasDroppedPrefetch = false;
   /// Whether the module has passed `verifySchedule`.
   bool isVerified = false;
+  /// The module at L4 before collectives became units, from which a trial with other units may begin; null for a
+  /// schedule that is no trial, or without units.
+  mlir::OwningOpRef<mlir::ModuleOp> distributed;
 };
 
 /// Takes a module from L3 to L3b. Errors are of kind `code`.
@@ -61,6 +64,9 @@ mlir::LogicalResult materialize(mlir::ModuleOp module, Code code);
 /// about layouts are of kind `code`.
 mlir::LogicalResult makeSchedule(mlir::ModuleOp planned, const PlanChoice &choice, Code code, Purpose purpose,
                                  Schedule &schedule);
+
+/// Replaces the units of a trial by those of `unitBytes`: `schedule` becomes the same plan's otherwise.
+mlir::LogicalResult changeUnits(const Schedule &trial, int64_t unitBytes, const PlanChoice &choice, Schedule &schedule);
 
 /// Verifies a schedule that was made for a trial, or changed since; does nothing for one that is verified.
 mlir::LogicalResult verifySchedule(Schedule &schedule);

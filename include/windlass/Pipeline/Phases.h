@@ -21,8 +21,10 @@ enum class Phase {
   distribute,
   /// L4 to L4, where no cluster is known: rows of tokens go to the ranks with their experts only.
   routeRows,
-  /// L4 to L4: fusion and overlap, before values become buffers.
+  /// L4 to L4: fusion, before values become buffers.
   fuse,
+  /// L4 to L4: collectives become units, and move beside computation.
+  overlap,
   /// L4 to L5, which is not verified yet.
   lowerToCommands,
   /// Changes nothing at L5. Takes longer than all other phases together.
