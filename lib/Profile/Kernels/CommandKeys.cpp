@@ -147,6 +147,14 @@ static double countFlops(sched::LaunchOp op) {
   return flops.count * most;
 }
 
+const std::string &CommandKeys::getTypeText(MemRefType type) {
+  // A command of a repeated block has the types of the others.
+  auto [found, isNew] = types.try_emplace(type);
+  if (isNew)
+    found->second = textOf(type);
+  return found->second;
+}
+
 const std::string &CommandKeys::getFunctionText(FlatSymbolRefAttr name) {
   auto [found, isNew] = functions.try_emplace(name.getValue().str());
   auto function = isNew ? program.lookupSymbol<func::FuncOp>(name.getAttr()) : nullptr;
@@ -194,7 +202,7 @@ const CommandKey &CommandKeys::get(Operation *command, bool isLater) {
   size_t ins = launch ? launch.getIns().size() : map.getIns().size();
   std::map<sched::Place, unsigned> seen;
   for (auto [i, value] : llvm::enumerate(command->getOperands())) {
-    out << (i == ins ? ") -> " : i > 0 ? ", " : "") << textOf(typeOf(command, i));
+    out << (i == ins ? ") -> " : i > 0 ? ", " : "") << getTypeText(typeOf(command, i));
     auto [first, isFirst] = seen.try_emplace(sched::getPlace(value), i);
     if (!isFirst)
       out << " =" << first->second;

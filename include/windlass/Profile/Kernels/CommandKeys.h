@@ -39,9 +39,11 @@ public:
 
 private:
   const std::string &getFunctionText(mlir::FlatSymbolRefAttr name);
+  const std::string &getTypeText(mlir::MemRefType type);
   sched::ProgramOp program;
   std::map<std::pair<mlir::Operation *, bool>, CommandKey> keys;
   std::map<std::string, std::string> functions;
+  llvm::DenseMap<mlir::Type, std::string> types;
 };
 
 /// Returns the type of one of the equal blocks that the first dim of `type` counts.

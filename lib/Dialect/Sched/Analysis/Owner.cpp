@@ -8,16 +8,16 @@ using namespace windlass::sched;
 
 static StringAttr getId(Operation *op) { return op->getAttrOfType<StringAttr>(train::kIdAttr); }
 
-static StringAttr getResourceName(Operation *user, FlatSymbolRefAttr name) {
-  auto resource = SymbolTable::lookupNearestSymbolFrom<ResourceOp>(user, name);
+static StringAttr getResourceName(FlatSymbolRefAttr name, const SymbolTable &symbols) {
+  auto resource = symbols.lookup<ResourceOp>(name.getValue());
   return resource && resource.getLogicalNameAttr() ? resource.getLogicalNameAttr() : name.getAttr();
 }
 
-static StringAttr getOwner(Value value) {
+static StringAttr getOwner(Value value, const SymbolTable &symbols) {
   // Along the first operands to what has a name.
   while (Operation *op = value.getDefiningOp()) {
     if (auto load = dyn_cast<LoadOp>(op))
-      return getResourceName(op, load.getResourceAttr());
+      return getResourceName(load.getResourceAttr(), symbols);
     if (StringAttr id = getId(op))
       return id;
     if (op->getNumOperands() == 0)
@@ -31,22 +31,22 @@ static StringAttr getOwner(Value value) {
   return nullptr;
 }
 
-StringAttr sched::getOwner(Operation *op) {
+StringAttr sched::getOwner(Operation *op, const SymbolTable &symbols) {
   if (StringAttr id = getId(op))
     return id;
   if (auto add = dyn_cast<AddToOp>(op))
-    return getResourceName(op, add.getResourceAttr());
+    return getResourceName(add.getResourceAttr(), symbols);
   if (auto store = dyn_cast<StoreOp>(op))
-    return getResourceName(op, store.getResourceAttr());
+    return getResourceName(store.getResourceAttr(), symbols);
   if (op->getNumOperands() > 0)
-    if (StringAttr owner = ::getOwner(op->getOperand(0))) {
+    if (StringAttr owner = ::getOwner(op->getOperand(0), symbols)) {
       size_t others = isa<AllReduceOp, AllGatherOp, ReduceScatterOp>(op) ? op->getNumOperands() - 1 : 0;
       return others == 0 ? owner
                          : StringAttr::get(op->getContext(), owner.getValue() + " and " + Twine(others) + " more");
     }
   for (Value result : op->getResults())
     for (Operation *user : result.getUsers())
-      if (StringAttr owner = getOwner(user))
+      if (StringAttr owner = getOwner(user, symbols))
         return owner;
   return nullptr;
 }

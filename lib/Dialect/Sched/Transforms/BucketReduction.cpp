@@ -43,7 +43,7 @@ public:
     command.communicator = bucket.communicator;
     command.reduction = bucket.op.getKind();
     command.id = bucket.op->getAttr(train::kIdAttr);
-    command.owner = getOwner(bucket.op);
+    command.owner = getOwner(bucket.op, program.getSymbols());
     Type element = getElementTypeOrSelf(bucket.op.getInputs().front());
     View whole = View::dense(
         bucket.storage,

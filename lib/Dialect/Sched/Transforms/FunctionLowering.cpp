@@ -459,7 +459,7 @@ void FunctionLowering::push(Command command, Operation *op) {
   command.repeat = op->getAttr(plan::kRepeatAttr);
   command.id = op->getAttr(train::kIdAttr);
   if (command.kind != Command::Kind::Record && command.kind != Command::Kind::Wait)
-    command.owner = getOwner(op);
+    command.owner = getOwner(op, program.getSymbols());
   if (command.stream == kComputeStream && memory == plan::MemoryKind::host) {
     command.stream = program.getStream(StreamKind::host);
     return pushBeside(std::move(command), op);
@@ -485,7 +485,7 @@ Command FunctionLowering::makeFill(Operation *op, const View &out, double value)
   Builder builder(op->getContext());
   Command command(Command::Kind::Launch, op->getLoc());
   command.kernel = KernelKind::fill;
-  command.owner = getOwner(op);
+  command.owner = getOwner(op, program.getSymbols());
   command.outs.push_back(out);
   command.settings.push_back(builder.getNamedAttr("value", builder.getF64FloatAttr(value)));
   return command;

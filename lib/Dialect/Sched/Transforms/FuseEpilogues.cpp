@@ -18,7 +18,7 @@ namespace {
 
 class Fusion {
 public:
-  Fusion(ProgramOp program, llvm::function_ref<bool(LaunchOp)> wants) : program(program), wants(wants) {}
+  Fusion(ProgramOp program, llvm::function_ref<bool(LaunchOp)> wants) : symbols(program), wants(wants) {}
 
   void run(Block &block) {
     SmallVector<LaunchOp> products;
@@ -137,7 +137,7 @@ private:
 
     // The function's operators are the sum of product and bias and, if there is a second one, GELU of that or a sum
     // with it.
-    auto function = program.lookupSymbol<func::FuncOp>(map.getFunction());
+    auto function = symbols.lookup<func::FuncOp>(map.getFunction());
     SmallVector<Operation *> ops;
     for (Operation &op : function.getBody().front().without_terminator())
       ops.push_back(&op);
@@ -222,7 +222,7 @@ private:
     return false;
   }
 
-  ProgramOp program;
+  SymbolTable symbols;
   llvm::function_ref<bool(LaunchOp)> wants;
 };
 

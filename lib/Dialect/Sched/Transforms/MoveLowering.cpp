@@ -94,7 +94,7 @@ LogicalResult FunctionLowering::lowerMove(MoveOp op) {
   command.stream = program.getStream(isToHost ? StreamKind::d2h : StreamKind::h2d);
   command.repeat = op->getAttr(plan::kRepeatAttr);
   command.id = op->getAttr(train::kIdAttr);
-  command.owner = getOwner(op);
+  command.owner = getOwner(op, program.getSymbols());
   command.ins.push_back(input);
   int64_t bytes = getTensorBytes(cast<RankedTensorType>(op.getResult().getType()));
   // A number stays until the end: many steps read it.

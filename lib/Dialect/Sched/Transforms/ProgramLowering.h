@@ -121,6 +121,7 @@ public:
   /// Returns the number of the stream of a kind that a program has one of at most. It is created at its first use.
   unsigned getStream(StreamKind kind);
   ResourceOp getResource(mlir::FlatSymbolRefAttr name) { return symbols.lookup<ResourceOp>(name.getValue()); }
+  const mlir::SymbolTable &getSymbols() const { return symbols; }
   View getView(ResourceOp resource) const { return resourceViews.lookup(resource.getSymNameAttr()); }
   plan::MeshAttr getMesh() { return program.getMesh(); }
   /// Returns the index of the communicator over these axes and positions (null for the program's own). It is created
