@@ -107,7 +107,8 @@ def search(graph, question):
 
 
 def compare(folder):
-    """Yields for each of Piper's answers: its name, its value, ours, its seconds, ours, and what is wrong."""
+    """Yields for each of Piper's answers in a folder: its name, its value, ours, how many times as good ours is, the seconds of its search and of ours, and
+    what is wrong, an empty text if nothing is."""
     for row in json.loads((folder / 'results.json').read_text()):
         graph = read_graph(folder, row['input'])
         layers = row.get('transformer_layers')
@@ -116,15 +117,15 @@ def compare(folder):
             more = layers - sum(node['name'] == 'ParallelTransformerLayer' for node in graph['nodes'])
             ids = [node for stage in row.get('stages', []) for node in stage['nodes'] if node not in present]
             graph = lengthen(graph, ids or range(max(present) + 1, max(present) + 1 + more))
-        name = f"{row['input']}{f', {layers} layers' if layers else ''}, {row['devices']} devices, {row['memory_bytes'] / 2**30:.3g} GiB, N = {row['batch']}"
+        name = f"{row['input']}{f' of {layers}' if layers else ''}, {row['devices']} devices, {row['memory_bytes'] / 2**30:.3g} GiB, N = {row['batch']}"
         wrong, theirs, ours = [], None, None
         if row.get('feasible'):
-            again, wrong = evaluate(graph, row, row['stages'])
             theirs = row['time_per_sample']
+            again, wrong = evaluate(graph, row, row['stages'])
             if again is None or abs(again - theirs) > 1e-9 * theirs:
-                wrong.append(f'the stored plan is worth {again} by our reading of the rules')
+                wrong.append(f'the stored plan takes {again} by our reading of the rules')
         answer = search(graph, row)
         if answer['feasible']:
             ours, more = evaluate(graph, row, answer['stages'])
             wrong += more
-        yield name, theirs, ours, row.get('cpu_seconds'), answer['seconds'], wrong
+        yield name, theirs, ours, theirs / ours if theirs and ours else None, row.get('cpu_seconds'), answer['seconds'], '; '.join(wrong)

@@ -2,6 +2,7 @@
 #ifndef WINDLASS_TOOLS_WINDLASS_PEERS_PEERS_H
 #define WINDLASS_TOOLS_WINDLASS_PEERS_PEERS_H
 
+#include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
 #include "llvm/Support/JSON.h"
 
@@ -20,6 +21,11 @@ struct PiperQuestion {
 
 /// Splits a graph of Piper's form into stages so that the slowest takes the least time.
 llvm::Expected<llvm::json::Value> solvePiper(const llvm::json::Value &graph, const PiperQuestion &question);
+
+/// Plans a case of Aceso's tables, a folder with case.json, ops.csv, collectives.csv and p2p.csv: the micro-batch, the
+/// stages, how each operator runs and what is recomputed, so that an iteration takes the least time. Fails where a file
+/// is missing or malformed, or no plan fits.
+llvm::Expected<llvm::json::Value> solveAceso(llvm::StringRef folder);
 
 } // namespace windlass::peers
 

@@ -9,6 +9,8 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <csignal>
+
 using namespace windlass;
 
 /// The most bytes of a graph's file.
@@ -27,6 +29,8 @@ static int print(llvm::Expected<llvm::json::Value> answer) {
   return 0;
 }
 
+static bool asksForHelp(llvm::ArrayRef<std::string> words) { return llvm::is_contained(words, "--help"); }
+
 static int runPiper(llvm::ArrayRef<std::string> words) {
   Flags flags("piper GRAPH.json",
               "Splits a graph of Piper's form into stages, of which the slowest takes the least time.",
@@ -43,7 +47,7 @@ static int runPiper(llvm::ArrayRef<std::string> words) {
               return "";
             });
   flags.addSwitch("help", "this text", help);
-  if (llvm::is_contained(words, "--help")) {
+  if (asksForHelp(words)) {
     llvm::outs() << flags.getHelp();
     return 0;
   }
@@ -54,12 +58,33 @@ static int runPiper(llvm::ArrayRef<std::string> words) {
   return print(graph ? peers::solvePiper(*graph, question) : graph.takeError());
 }
 
+static int runAceso(llvm::ArrayRef<std::string> words) {
+  Flags flags("aceso FOLDER", "Plans a case of Aceso's tables so that an iteration takes the least time.",
+              "windlass-peers");
+  bool help = false;
+  flags.addSwitch("help", "this text", help);
+  if (asksForHelp(words)) {
+    llvm::outs() << flags.getHelp();
+    return 0;
+  }
+  std::vector<std::string> positional;
+  if (std::string error = flags.parse(words, positional, 1, 1); !error.empty())
+    return fail(Code::usage, error);
+  return print(peers::solveAceso(positional.front()));
+}
+
 int main(int argc, char **argv) {
-  llvm::ArrayRef<char *> words(argv + 1, argv + argc);
-  if (words.empty() || llvm::StringRef(words.front()) != "piper")
-    return fail(Code::usage, "wants a subcommand: piper");
-  int code = runPiper(std::vector<std::string>(words.begin() + 1, words.end()));
-  if (std::string error = finishOutput(); !error.empty())
-    return fail(Code::output, error);
+  // A reader that closes our output early is no error of ours.
+  std::signal(SIGPIPE, SIG_IGN);
+  std::vector<std::string> words(argv + 1, argv + argc);
+  std::string name = words.empty() ? "" : words.front();
+  if (name != "piper" && name != "aceso")
+    return fail(Code::usage, "wants a subcommand: piper or aceso");
+  words.erase(words.begin());
+  int code = name == "piper" ? runPiper(words) : runAceso(words);
+  if (std::string error = finishOutput(); !error.empty()) {
+    code = fail(Code::output, error);
+    finishOutput();
+  }
   return code;
 }

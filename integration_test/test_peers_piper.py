@@ -1,4 +1,4 @@
-"""Searches of other planners' problems against all plans of small ones, by benchmarks' own reading of the rules."""
+"""The search of Piper's problem against all plans of small graphs, by the benchmark's own reading of the rules."""
 
 import itertools
 import pathlib
