@@ -249,19 +249,22 @@ def their_result(case):
 
 
 def compare(folder):
-    """Yields a row for each case below `folder`: its name, their milliseconds, ours, how many times as good ours is, the seconds of both searches, and what
-    is wrong with our answer, an empty text if nothing is."""
+    """Yields a row for each case below `folder`, with both plans' milliseconds, how many times as good ours is, the seconds of both searches, and what is
+    wrong."""
     for path in sorted(pathlib.Path(folder).rglob('case.json')):
         case = Case(path.parent)
         theirs, their_seconds = their_result(case)
         begin = time.monotonic()
         outcome = subprocess.run([PEERS, 'aceso', path.parent], capture_output=True, text=True)
         seconds = time.monotonic() - begin
+        row = {'case': path.parent.name, 'theirs': theirs, 'their_seconds': their_seconds, 'seconds': seconds}
         if outcome.returncode != 0:
-            yield path.parent.name, theirs, None, None, their_seconds, seconds, outcome.stderr.strip()
+            yield {**row, 'ours': None, 'gain': None, 'wrong': [outcome.stderr.strip()]}
             continue
         answer = json.loads(outcome.stdout)
         ours, problems = evaluate(path.parent, answer)
         if abs(ours - answer['iteration_ms']) > 1e-6 * ours:
             problems.append(f'the answer claims {answer["iteration_ms"]} ms')
-        yield path.parent.name, theirs, ours, theirs / ours, their_seconds, seconds, '; '.join(problems)
+        if ours > theirs:
+            problems.append('ours is slower')
+        yield {**row, 'ours': ours, 'gain': theirs / ours, 'wrong': problems}

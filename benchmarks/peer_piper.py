@@ -107,8 +107,8 @@ def search(graph, question):
 
 
 def compare(folder):
-    """Yields for each of Piper's answers in a folder: its name, its value, ours, how many times as good ours is, the seconds of its search and of ours, and
-    what is wrong, an empty text if nothing is."""
+    """Yields a row for each of Piper's answers in a folder, with both values, how many times as good ours is, the seconds of both searches, and what is
+    wrong."""
     for row in json.loads((folder / 'results.json').read_text()):
         graph = read_graph(folder, row['input'])
         layers = row.get('transformer_layers')
@@ -128,4 +128,7 @@ def compare(folder):
         if answer['feasible']:
             ours, more = evaluate(graph, row, answer['stages'])
             wrong += more
-        yield name, theirs, ours, theirs / ours if theirs and ours else None, row.get('cpu_seconds'), answer['seconds'], '; '.join(wrong)
+        if theirs and (not ours or ours > theirs * (1 + 1e-9)):
+            wrong.append('ours is slower' if ours else 'no plan was found')
+        yield {'case': name, 'theirs': theirs, 'ours': ours, 'gain': theirs / ours if theirs and ours else None, 'their_seconds': row.get('cpu_seconds'),
+               'seconds': answer['seconds'], 'wrong': wrong}
