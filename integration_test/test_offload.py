@@ -156,7 +156,7 @@ class PlanTest(OffloadCase):
         model = self.model('gpt', layers=3)
         for strategy in ('zero2', 'auto'):
             flags = ('--cluster', 'h200:2', '--precision', 'bf16', '--strategy', strategy)
-            offloads = ('none', 'optimizer', 'gradients', 'weights')
+            offloads = ('none', *(('some',) if strategy == 'auto' else ()), 'optimizer', 'gradients', 'weights')
             given = {offload: self.plan(model, *flags, '--offload', offload)[0] for offload in offloads}
             needs = {offload: report['bytes_per_device']['arena'] + report['bytes_per_device']['reserve']['total'] for offload, report in given.items()}
             if strategy == 'zero2':
@@ -174,11 +174,30 @@ class PlanTest(OffloadCase):
                     if strategy == 'auto':
                         self.succeed('plan', model, '--verify', path)
             lines = self.succeed('plan', model, '--micro-batches', 4, '--clip', *flags, '--offload', 'auto').out
-            self.assertRegex(lines, r'offload +none; optimizer takes .*; gradients takes .*; weights takes ')
+            self.assertRegex(lines, r'offload +none; (some takes .*; )?optimizer takes .*; gradients takes .*; weights takes ')
         self.refuse(3, ('--offload optimizer',), 'plan', model, '--micro-batches', 4, '--clip', '--cluster', 'h200:2', '--strategy', 'ddp',
                     '--offload', 'none', '--memory-limit', needs['gradients'])
         self.refuse(3, ('too much', 'these would fit'), 'plan', model, '--micro-batches', 4, '--clip', '--cluster', 'h200:2', '--strategy', 'ddp',
                     '--offload', 'auto', '--memory-limit', needs['gradients'] // 2)
+
+    def test_some(self):
+        """The search keeps the state of as many parameters with the host as have to be there, and bounds all such plans."""
+        model = self.model('gpt', layers=3)
+        flags = ('--cluster', 'h200:1', '--precision', 'bf16', '--strategy', 'auto')
+        given = {offload: self.plan(model, *flags, '--offload', offload)[0] for offload in ('none', 'some', 'optimizer')}
+        most, least = ({offload: report['bytes_per_device']['arena'] + report['bytes_per_device']['reserve']['total']
+                        for offload, report in given.items()}[offload] for offload in ('none', 'optimizer'))
+        self.assertEqual(given['some']['simulated_seconds'], given['none']['simulated_seconds'])
+        all_of_it, _, _ = self.plan(model, *flags, '--offload', 'optimizer', '--memory-limit', (most + least) // 2)
+        report, plan, path = self.plan(model, *flags, '--offload', 'some', '--memory-limit', (most + least) // 2)
+        held = {row['master'].endswith(' on host') for row in plan['parameters'].values()}
+        self.assertEqual(held, {False, True})
+        self.assertLess(report['bytes_per_device']['host'], all_of_it['bytes_per_device']['host'])
+        self.assertLess(report['simulated_seconds'], all_of_it['simulated_seconds'])
+        self.assertTrue(0 < report['bound_seconds'] <= report['simulated_seconds'])
+        self.assertEqual(plan['claims']['bound_offload'], 'some')
+        self.succeed('plan', model, '--verify', path)
+        self.refuse(2, ('--offload some needs --strategy auto',), 'plan', model, '--cluster', 'h200:1', '--strategy', 'ddp', '--offload', 'some')
 
     def test_claims(self):
         model = self.model('gpt')
@@ -196,7 +215,7 @@ class PlanTest(OffloadCase):
         _, plan, path = self.plan(model, *flags)
         self.assertEqual(plan['claims']['bound_offload'], 'gradients')
         self.assertEqual(json.loads(self.succeed('plan', model, '--verify', path, '--json').out)['bound_offload'], 'gradients')
-        for other, words in (('none', ('the certificate of mesh',)), ('disk', ('claims.bound_offload must be none, optimizer, gradients or weights',))):
+        for other, words in (('none', ('the certificate of mesh',)), ('disk', ('claims.bound_offload must be none, some, optimizer, gradients or weights',))):
             path.write_text(json.dumps({**plan, 'claims': {**plan['claims'], 'bound_offload': other}}))
             outcome = common.windlass('plan', model, '--verify', path)
             self.assertNotEqual(outcome.code, 0)
@@ -206,7 +225,7 @@ class PlanTest(OffloadCase):
     def test_bad_words(self):
         model = self.model('gpt')
         _, plan, path = self.plan(model, '--cluster', 'cpu:2', '--strategy', 'ddp')
-        self.refuse(2, ('--offload takes none, optimizer, gradients, weights or auto', "'disk'"), 'plan', model, '--cluster', 'cpu:2', '--offload', 'disk')
+        self.refuse(2, ('--offload takes none, some, optimizer, gradients, weights or auto', "'disk'"), 'plan', model, '--cluster', 'cpu:2', '--offload', 'disk')
         self.refuse(1, ('--offload', '--plan'), 'emit', model, '--plan', path, '--offload', 'optimizer', '-o', self.folder / 'out')
         name = next(iter(plan['parameters']))
         for copies, words in ((('compute',), ('the weight that operators read on the host', 'its master copy', 'is on the device')),

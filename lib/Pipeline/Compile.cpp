@@ -186,6 +186,8 @@ plan::Offload Compilation::chooseOffload(const PlanChoice &choice) {
   plan::Offload best = std::end(plan::kOffloads)[-1];
   double bestSeconds = INFINITY;
   for (plan::Offload offload : plan::kOffloads) {
+    if (offload == plan::Offload::some) // which needs a search
+      continue;
     OwningOpRef<ModuleOp> unplanned(module->clone());
     plan::keepOnHost(*unplanned, offload);
     FittedSchedule fit;
@@ -214,6 +216,9 @@ LogicalResult Compilation::applyStrategy(const PlanChoice &choice, Purpose purpo
     if (failed(readOnnxPins(choice, pinned.pins)))
       return failure();
   pinned.pins = plan::sortPins(std::move(pinned.pins));
+  if (choice.offload == plan::Offload::some && choice.strategy != "auto")
+    return error(Code::usage) << "--offload some needs --strategy auto, which searches the parameters whose state the "
+                                 "host keeps; a named strategy takes optimizer, which is of all";
   if (choice.strategy == "auto")
     return searchPlan(pinned, purpose);
   pinned.offload = chooseOffload(pinned);

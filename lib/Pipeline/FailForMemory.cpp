@@ -77,7 +77,8 @@ LogicalResult windlass::failForMemory(ModuleOp unplanned, const PlanChoice &choi
   if (choice.strategy != "auto")
     named.insert(choice.strategy);
   for (plan::Offload offload : plan::kOffloads) {
-    if (offload <= choice.offload)
+    // Named strategies have no search that could choose some.
+    if (offload <= choice.offload || offload == plan::Offload::some)
       continue;
     OwningOpRef<ModuleOp> offloaded(unplanned.clone());
     plan::keepOnHost(*offloaded, offload);

@@ -59,7 +59,7 @@ std::array<llvm::ArrayRef<Chain>, 2> getWindows(bool isCut, bool usesHost) {
 bool keepsOnHost(const Groups &groups) {
   return llvm::any_of(groups.getParameters(), [](const ParameterGroup &group) {
     train::ParameterOp first = group.parameters.front();
-    return plan::getStateMemory(first) == plan::MemoryKind::host ||
+    return first->hasAttr(plan::kMayOffloadAttr) || plan::getStateMemory(first) == plan::MemoryKind::host ||
            plan::getComputeMemory(first) == plan::MemoryKind::host;
   });
 }

@@ -290,6 +290,7 @@ plan::StrategyChoice planner::readChoice(ModuleOp module) {
     if (parameter.getTrainable())
       choice.parameters[name] = {getCopy(plan::kLayoutAttr), getCopy(plan::kGradientLayoutAttr),
                                  getCopy(plan::kMasterLayoutAttr)};
+    choice.stateMemory[name] = plan::getStateMemory(parameter);
   }
   return choice;
 }

@@ -274,6 +274,9 @@ void Labels::makeParameterLabels(unsigned group) {
     }
   bool repeatsGathers =
       plan::getMicroBatches(parameter->getParentOfType<ModuleOp>()) > mesh.sizeOf(plan::AxisRole::replica);
+  SmallVector<plan::MemoryKind> memories = {plan::getStateMemory(parameter)};
+  if (parameter->hasAttr(plan::kMayOffloadAttr))
+    memories.push_back(plan::MemoryKind::host);
   for (plan::LayoutAttr read : reads)
     for (plan::ShardedCopies sharded : kShardedCopies) {
       if (repeatsGathers && sharded.compute && !sharded.gradient)
@@ -283,8 +286,12 @@ void Labels::makeParameterLabels(unsigned group) {
       if ((sharded.master && (!parameter.getTrainable() || !label.shardsMaster())) ||
           (sharded.compute && !label.shardsCompute()))
         break;
-      if (obeyPins(group, label))
+      if (!obeyPins(group, label))
+        continue;
+      for (plan::MemoryKind memory : memories) {
+        label.stateMemory = memory;
         parameters[group].push_back(label);
+      }
     }
 }
 

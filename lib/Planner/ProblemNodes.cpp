@@ -31,6 +31,8 @@ plan::StrategyChoice ProblemNodes::decode(const search::Solution &solution) cons
     for (train::ParameterOp parameter : its.parameters) {
       choice.reads[parameter.getSymNameAttr()] = label.read;
       choice.parameters[parameter.getSymNameAttr()] = label.copies;
+      if (parameter->hasAttr(plan::kMayOffloadAttr))
+        choice.stateMemory[parameter.getSymNameAttr()] = label.stateMemory;
     }
   }
   return choice;
@@ -66,8 +68,10 @@ std::optional<search::Solution> ProblemNodes::encode(const plan::StrategyChoice 
     auto getParts = [](const plan::ParameterLayouts &its) {
       return std::array{its.compute, plan::dropUnreduced(its.gradient), its.master};
     };
+    bool isChosen = parameter->hasAttr(plan::kMayOffloadAttr);
     if (!place(ofParameter(group), labels.ofParameter(group), [&](const ParameterLabel &label) {
           return plan::haveSameParts(label.read, read, mesh) &&
+                 (!isChosen || label.stateMemory == choice.stateMemory.lookup(parameter.getSymNameAttr())) &&
                  (!parameter.getTrainable() || areEqual(getParts(label.copies), getParts(copies)));
         }))
       return std::nullopt;

@@ -18,7 +18,6 @@ static ParameterTraits getTraits(const ParameterGroup &group) {
   traits.computeType = group.getComputeType();
   train::ParameterOp first = group.parameters.front();
   traits.isTrainable = first.getTrainable();
-  traits.stateMemory = plan::getStateMemory(first);
   traits.gradientMemory = plan::getGradientMemory(first);
   traits.computeMemory = plan::getComputeMemory(first);
   traits.states = group.states;

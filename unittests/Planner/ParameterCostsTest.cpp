@@ -37,7 +37,7 @@ protected:
 
   ParameterLabel makeLabel(plan::ShardedCopies sharded) const {
     plan::LayoutAttr whole = plan::LayoutAttr::getWhole(traits.type);
-    return {whole, plan::layOutCopies(whole, sharded, mesh)};
+    return {whole, plan::layOutCopies(whole, sharded, mesh), stateMemory};
   }
 
   int64_t getDeviceBytes(const ParameterLabel &label) const {
@@ -47,6 +47,7 @@ protected:
   TestCluster devices{4};
   MLIRContext context{MLIRContext::Threading::DISABLED};
   ParameterTraits traits;
+  plan::MemoryKind stateMemory = plan::MemoryKind::device;
   plan::MeshAttr mesh;
   std::unique_ptr<Reshards> reshards;
 };
@@ -74,7 +75,7 @@ TEST_F(ParameterCostsTest, EqualCopiesAreOne) {
 }
 
 TEST_F(ParameterCostsTest, BytesByMemory) {
-  traits.stateMemory = plan::MemoryKind::host;
+  stateMemory = plan::MemoryKind::host;
   // The weight, the gradient and its shard stay; the master's shard and those of two states go.
   EXPECT_THAT(makeCosts().getCopyBytes(makeLabel(kMaster)),
               ElementsAre(Pair(plan::MemoryKind::device, 96 + 192 + 48), Pair(plan::MemoryKind::host, 3 * 48)));
@@ -85,7 +86,7 @@ TEST_F(ParameterCostsTest, BytesByMemory) {
 }
 
 TEST_F(ParameterCostsTest, GradientsOnTheHost) {
-  traits.stateMemory = traits.gradientMemory = plan::MemoryKind::host;
+  stateMemory = traits.gradientMemory = plan::MemoryKind::host;
   // Those which are scattered in each micro-batch; others are summed up on the device behind the backward pass.
   EXPECT_THAT(makeCosts().getCopyBytes(makeLabel(kGradient)),
               ElementsAre(Pair(plan::MemoryKind::device, 96), Pair(plan::MemoryKind::host, 4 * 48)));
@@ -99,7 +100,7 @@ TEST_F(ParameterCostsTest, GradientsOnTheHost) {
 }
 
 TEST_F(ParameterCostsTest, WeightsOnTheHost) {
-  traits.stateMemory = traits.gradientMemory = traits.computeMemory = plan::MemoryKind::host;
+  stateMemory = traits.gradientMemory = traits.computeMemory = plan::MemoryKind::host;
   // Weights of which a rank keeps more than it updates stay on the device.
   EXPECT_THAT(makeCosts().getCopyBytes(makeLabel(kGradient)),
               ElementsAre(Pair(plan::MemoryKind::device, 96), Pair(plan::MemoryKind::host, 4 * 48)));
@@ -116,7 +117,7 @@ TEST_F(ParameterCostsTest, WeightsOnTheHost) {
 TEST_F(ParameterCostsTest, UpdatesOnTheHost) {
   int64_t onDevice = makeCosts().getTimes(makeLabel(kWhole)).exposed;
   LeastParameterTimes least = makeCosts().getLeastTimes(makeLabel(kWhole));
-  traits.stateMemory = plan::MemoryKind::host;
+  stateMemory = plan::MemoryKind::host;
   // CPU ranks are their hosts: the kernel is the same, and the copies beside it are shorter.
   EXPECT_EQ(makeCosts().getTimes(makeLabel(kWhole)).exposed, onDevice);
   LeastParameterTimes host = makeCosts().getLeastTimes(makeLabel(kWhole));

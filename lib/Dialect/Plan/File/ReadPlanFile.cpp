@@ -223,7 +223,7 @@ private:
       std::optional<Offload> offload = parseOffload(reader.getString("bound_offload"));
       claims.boundOffload = offload.value_or(Offload::none);
       if (!offload)
-        reader.fail("bound_offload", "must be none, optimizer, gradients or weights");
+        reader.fail("bound_offload", "must be none, some, optimizer, gradients or weights");
     }
     if (reader.find("bound_stages")) {
       claims.boundStages = reader.getIntegers("bound_stages");

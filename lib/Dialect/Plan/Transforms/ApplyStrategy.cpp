@@ -555,7 +555,16 @@ ParameterLayouts plan::getCopies(const StrategyChoice &choice, StringAttr symbol
   return copies;
 }
 
+/// Labels the parameters that the search may keep on the host with what it chose.
+static void applyStateMemory(ModuleOp module, const StrategyChoice &choice) {
+  for (auto parameter : module.getOps<train::ParameterOp>())
+    if (parameter->removeAttr(kMayOffloadAttr) &&
+        choice.stateMemory.lookup(parameter.getSymNameAttr()) == MemoryKind::host)
+      parameter->setAttr(kStateMemoryAttr, MemoryKindAttr::get(module.getContext(), MemoryKind::host));
+}
+
 LogicalResult plan::applyStrategy(ModuleOp module, const StrategyChoice &choice, int64_t bucketBytes) {
+  applyStateMemory(module, choice);
   module->removeAttr(kPrefetchBytesAttr);
   module->removeAttr(kKeepsGathersAttr);
   module->removeAttr(kUnitBytesAttr);

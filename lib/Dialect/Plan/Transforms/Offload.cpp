@@ -18,6 +18,8 @@ StringRef plan::stringifyOffload(Offload offload) {
   switch (offload) {
   case Offload::none:
     return "none";
+  case Offload::some:
+    return "some";
   case Offload::optimizer:
     return "optimizer";
   case Offload::gradients:
@@ -41,5 +43,8 @@ void plan::keepOnHost(ModuleOp module, Offload offload) {
       if (offload >= least && (parameter.getTrainable() || !isOfTraining))
         parameter->setAttr(attribute, host);
     }
+    parameter->removeAttr(kMayOffloadAttr);
+    if (offload == Offload::some && parameter.getTrainable())
+      parameter->setAttr(kMayOffloadAttr, UnitAttr::get(module.getContext()));
   }
 }

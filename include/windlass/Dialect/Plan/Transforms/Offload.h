@@ -8,12 +8,13 @@
 
 namespace windlass::plan {
 
-/// What the host's memory holds from step to step, of all parameters: nothing; the master copies with the optimizer's
-/// state, which the host updates; these and the accumulated gradients; or all that and the weights that operators read,
-/// frozen ones too.
-enum class Offload { none, optimizer, gradients, weights };
+/// What the host's memory holds from step to step: nothing; the master copies with the optimizer's state, which the
+/// host updates, of those parameters for which the search says so, or of all; these and the accumulated gradients; or
+/// all that and the weights that operators read, frozen ones too.
+enum class Offload { none, some, optimizer, gradients, weights };
 
-constexpr Offload kOffloads[] = {Offload::none, Offload::optimizer, Offload::gradients, Offload::weights};
+constexpr Offload kOffloads[] = {Offload::none, Offload::some, Offload::optimizer, Offload::gradients,
+                                 Offload::weights};
 
 /// Returns what a user calls by that name; nothing for other words.
 std::optional<Offload> parseOffload(llvm::StringRef name);
@@ -22,8 +23,8 @@ std::optional<Offload> parseOffload(llvm::StringRef name);
 llvm::StringRef stringifyOffload(Offload offload);
 
 /// Labels the parameters with what the host holds, in place of the labels that they have, whatever strategy the module
-/// is planned with. Gradients that ranks sum up after the backward pass stay on the device, as do weights of which a
-/// rank keeps more than it updates.
+/// is planned with; with `some`, marks those of which the search decides. Gradients that ranks sum up after the
+/// backward pass stay on the device, as do weights of which a rank keeps more than it updates.
 void keepOnHost(mlir::ModuleOp module, Offload offload);
 
 } // namespace windlass::plan

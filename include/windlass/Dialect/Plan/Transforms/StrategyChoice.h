@@ -39,6 +39,9 @@ struct StrategyChoice {
   /// The copies of parameters, by symbol; for parameters without an entry they follow from `shardedCopies` and the
   /// pins.
   llvm::DenseMap<mlir::StringAttr, ParameterLayouts> parameters;
+  /// Where the master copy and the optimizer's state are, by symbol, of parameters marked `plan.may_offload`; where
+  /// there is no entry, on the device.
+  llvm::DenseMap<mlir::StringAttr, MemoryKind> stateMemory;
   ShardedCopies shardedCopies;
   /// The function that splits operators over the model axes; null: only pins split operators over them.
   ModelSplitter splitModel = nullptr;
