@@ -119,10 +119,11 @@ class AcesoTest(common.Case):
 
     def test_comparison(self):
         make_case(self.folder, 3)
-        (name, theirs, ours, ratio, their_seconds, seconds, problems), = peer_aceso.compare(self.folder)
-        self.assertEqual((name, theirs, their_seconds, problems), (self.folder.name, 1000, 1, ''))
-        self.assertEqual(ratio, ours / theirs)
-        self.assertLess(seconds, 60)
+        row, = peer_aceso.compare(self.folder)
+        self.assertEqual((row['case'], row['theirs'], row['their_seconds']), (self.folder.name, 1000, 1))
+        self.assertEqual(row['gain'], row['theirs'] / row['ours'])
+        self.assertEqual(row['wrong'], ['ours is slower'] if row['ours'] > 1000 else [])
+        self.assertGreater(row['seconds'], 0)
 
     def test_illegal_plans(self):
         make_case(self.folder, 3)

@@ -210,9 +210,9 @@ void CompileFlags::declarePlan(Flags &flags) {
   flags.add(
       "offload", "none|some|optimizer|gradients|weights|auto",
       "what the host's memory holds from step to step: the optimizer's state with the master copies of the "
-      "weights, which the host updates, of all parameters or with some of those for which the search says so; with "
-      "gradients the accumulated gradients too; with weights all of it, and each pass copies weights to the device; "
-      "auto takes what gives the shortest step (default none)",
+      "weights, which the host updates, of all parameters (some: of those that the search chooses); with gradients the "
+      "accumulated gradients too; with weights all of it, and each pass copies weights to the device; auto takes what "
+      "gives the shortest step (default none)",
       [this](llvm::StringRef text) -> std::string {
         std::optional<plan::Offload> offload = plan::parseOffload(text);
         choice.offload = offload.value_or(plan::Offload::none);

@@ -218,7 +218,7 @@ LogicalResult Compilation::applyStrategy(const PlanChoice &choice, Purpose purpo
   pinned.pins = plan::sortPins(std::move(pinned.pins));
   if (choice.offload == plan::Offload::some && choice.strategy != "auto")
     return error(Code::usage) << "--offload some needs --strategy auto, which searches the parameters whose state the "
-                                 "host keeps; a named strategy takes optimizer, which is of all";
+                                 "host keeps; with a named strategy give --offload optimizer, for all parameters";
   if (choice.strategy == "auto")
     return searchPlan(pinned, purpose);
   pinned.offload = chooseOffload(pinned);

@@ -65,7 +65,7 @@ mlir::LogicalResult materialize(mlir::ModuleOp module, Code code);
 mlir::LogicalResult makeSchedule(mlir::ModuleOp planned, const PlanChoice &choice, Code code, Purpose purpose,
                                  Schedule &schedule);
 
-/// Replaces the units of a trial by those of `unitBytes`: `schedule` becomes the same plan's otherwise.
+/// Schedules the plan of a trial, which has its module at L4, with units of `unitBytes` instead of its own.
 mlir::LogicalResult changeUnits(const Schedule &trial, int64_t unitBytes, const PlanChoice &choice, Schedule &schedule);
 
 /// Verifies a schedule that was made for a trial, or changed since; does nothing for one that is verified.
