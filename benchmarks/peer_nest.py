@@ -50,14 +50,14 @@ def in_blocks(problem):
 
 
 def hop_time(problem, size, place):
-    """Seconds to hand a stage an input of so many bytes; `place` is its first device, counted from the start of the pipeline."""
+    """Seconds to hand a stage an input of `size` bytes; `place` is its first device, counted from the start of the pipeline."""
     level = sum(place % math.prod(problem['groups'][:above]) == 0 for above in LEVELS[1:])
     once = size / min(problem['bandwidth'][:level + 1]) + problem['latency'][level]
     return once if level == 0 else 2 * once
 
 
 def exchange_time(problem, size, pipelines):
-    """Seconds to add up a stage's gradients, of so many bytes, over all pipelines."""
+    """Seconds to add up a stage's gradients, `size` bytes, over all pipelines."""
     if pipelines == 1:
         return 0
     bandwidth, latency = problem['bandwidth'], problem['latency']
@@ -114,7 +114,7 @@ def evaluate(problem, plan):
 
 
 class Cuts:
-    """The best cuts of one model's layers into stages, at one tensor-parallel degree, with or without recompute, on so many ranks of ZeRO-3."""
+    """The best cuts of one model's layers into stages, at one tensor-parallel degree, with or without recompute, sharded by ZeRO-3 over `zero_ranks` ranks."""
 
     def __init__(self, problem, degree, recompute, zero_ranks):
         self.problem, self.layers, self.recompute = problem, problem['layers'][degree], recompute

@@ -22,7 +22,7 @@ public:
 
   /// Takes the changed plan where it fits and its step is shorter; returns whether it did.
   FailureOr<bool> attempt(llvm::function_ref<void(FittedSchedule &)> change);
-  /// Does the same with units of so many bytes: up to where they are made, both plans are the same.
+  /// Does the same with units of `bytes`: both plans are the same up to where units are made.
   FailureOr<bool> attemptUnits(int64_t bytes);
 
 private:

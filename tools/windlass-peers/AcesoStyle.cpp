@@ -13,8 +13,9 @@ static constexpr size_t kLongestRun = 24;
 static constexpr size_t kPrices = 12, kClasses = 4;
 /// A price in microseconds per MB at which everything is saved that can be.
 static constexpr double kAnyPrice = 1e15;
-/// The entries of a list and the limits of the peak that are gone through are at most so many, by the operators of the
-/// stage; those are left out that promise least. Long stages need fewer, because they can save memory in more ways.
+/// A stage of n operators goes through at most kEntryOps / n entries of a list and kPeakOps / n limits of the peak, but
+/// at least kLeastEntries and kLeastPeaks; those that promise least are left out. Long stages need fewer, because they
+/// can save memory in more ways.
 static constexpr size_t kEntryOps = 6'000, kLeastEntries = 16, kPeakOps = 1'500, kLeastPeaks = 8;
 /// The part of a stage's time that its recomputation may take more than the least.
 static constexpr double kTolerance = 1e-4;

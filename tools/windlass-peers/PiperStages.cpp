@@ -103,26 +103,33 @@ std::vector<PiperStages::Choice> PiperStages::getChoices(const StageShape &shape
   return choices;
 }
 
-std::vector<const Variant *> PiperStages::getVariants(const StageShape &shape, int64_t inFlight) const {
-  std::vector<Choice> choices = getChoices(shape, inFlight);
+std::optional<std::vector<bool>> PiperStages::chooseSmaller(llvm::ArrayRef<Choice> choices) const {
   double missing = -static_cast<double>(question.memoryBytes);
   std::vector<KnapsackItem> items;
-  std::vector<const Variant *> variants;
   std::vector<size_t> places;
-  for (const Choice &choice : choices) {
+  for (auto [place, choice] : llvm::enumerate(choices)) {
     missing += choice.fastBytes;
-    if (choice.small) {
-      items.push_back({choice.smallSeconds - choice.fastSeconds, choice.fastBytes - choice.smallBytes});
-      places.push_back(variants.size());
-    }
-    variants.push_back(choice.fast);
+    if (!choice.small)
+      continue;
+    items.push_back({choice.smallSeconds - choice.fastSeconds, choice.fastBytes - choice.smallBytes});
+    places.push_back(place);
   }
-  std::vector<bool> taken = chooseItems(items, missing);
+  std::vector<bool> taken = chooseItems(items, missing), smaller(choices.size());
   if (taken.empty() && missing > 0)
-    return {};
+    return std::nullopt;
   for (auto [place, isTaken] : llvm::zip(places, taken))
-    if (isTaken)
-      variants[place] = choices[place].small;
+    smaller[place] = isTaken;
+  return smaller;
+}
+
+std::vector<const Variant *> PiperStages::getVariants(const StageShape &shape, int64_t inFlight) const {
+  std::vector<Choice> choices = getChoices(shape, inFlight);
+  std::optional<std::vector<bool>> smaller = chooseSmaller(choices);
+  if (!smaller)
+    return {};
+  std::vector<const Variant *> variants;
+  for (auto [choice, isSmaller] : llvm::zip_equal(choices, *smaller))
+    variants.push_back(isSmaller ? choice.small : choice.fast);
   return variants;
 }
 
@@ -134,11 +141,12 @@ double PiperStages::getSeconds(const StageShape &shape, int64_t inFlight) {
   auto [found, isNew] = seconds.try_emplace(key, kNever);
   if (!isNew)
     return found->second;
-  std::vector<const Variant *> variants = getVariants(shape, inFlight);
-  if (variants.empty())
+  std::vector<Choice> choices = getChoices(shape, inFlight);
+  std::optional<std::vector<bool>> smaller = chooseSmaller(choices);
+  if (!smaller)
     return kNever;
   double sum = 0;
-  for (auto [choice, variant] : llvm::zip_equal(getChoices(shape, inFlight), variants))
-    sum += variant == choice.fast ? choice.fastSeconds : choice.smallSeconds;
-  return seconds[key] = sum;
+  for (auto [choice, isSmaller] : llvm::zip_equal(choices, *smaller))
+    sum += isSmaller ? choice.smallSeconds : choice.fastSeconds;
+  return found->second = sum;
 }

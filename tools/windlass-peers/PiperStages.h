@@ -25,8 +25,8 @@ public:
   /// Returns a time that no stage between two prefixes is below, in seconds; infinity where a layer cannot have the
   /// degree. Takes no memory and no message into account.
   double getLeastSeconds(const StageShape &shape) const;
-  /// Returns the time of the stage in seconds, with so many micro-batches in flight on each device; infinity where no
-  /// variants fit.
+  /// Returns the time of the stage in seconds, with `inFlight` micro-batches in flight on each device; infinity where
+  /// no variants fit.
   double getSeconds(const StageShape &shape, int64_t inFlight);
   /// Returns the variant of each layer of the stage, in the order of layers, with which it takes that time.
   std::vector<const Variant *> getVariants(const StageShape &shape, int64_t inFlight) const;
@@ -35,6 +35,8 @@ public:
 
 private:
   struct Choice;
+  /// Returns for each choice whether the smaller variant is taken; nothing where no variants fit.
+  std::optional<std::vector<bool>> chooseSmaller(llvm::ArrayRef<Choice> choices) const;
   /// Returns the two ways to run each layer of a stage.
   std::vector<Choice> getChoices(const StageShape &shape, int64_t inFlight) const;
 

@@ -29,48 +29,51 @@ static int print(llvm::Expected<llvm::json::Value> answer) {
   return 0;
 }
 
-static bool asksForHelp(llvm::ArrayRef<std::string> words) { return llvm::is_contained(words, "--help"); }
+/// Reads the words after the subcommand, of which one is no flag: `path`. Returns the exit code where nothing is left
+/// to do.
+static std::optional<int> readWords(Flags &flags, llvm::ArrayRef<std::string> words, std::string &path) {
+  bool help = false;
+  flags.addSwitch("help", "this text", help);
+  if (llvm::is_contained(words, "--help")) {
+    llvm::outs() << flags.getHelp();
+    return 0;
+  }
+  std::vector<std::string> positional;
+  if (std::string error = flags.parse(words, positional, 1, 1); !error.empty())
+    return fail(Code::usage, error);
+  path = positional.front();
+  return std::nullopt;
+}
 
 static int runPiper(llvm::ArrayRef<std::string> words) {
   Flags flags("piper GRAPH.json",
               "Splits a graph of Piper's form into stages, of which the slowest takes the least time.",
               "windlass-peers");
   peers::PiperQuestion question = {8, int64_t(8) << 30, 480, 25.0 * (int64_t(1) << 30)};
-  bool help = false;
-  flags.addInteger("devices", "of them (default 8)", question.devices, 1, 1 << 20);
+  flags.addInteger("devices", "the number of devices (default 8)", question.devices, 1, 1 << 20);
   flags.addInteger("memory", "the bytes of a device (default 8 GiB)", question.memoryBytes, 1, int64_t(1) << 50);
-  flags.addInteger("micro-batches", "of a batch (default 480)", question.microBatches, 1, 1 << 20);
-  flags.add("bandwidth", "BYTES", "a second between any two devices (default 25 GiB)",
+  flags.addInteger("micro-batches", "the number of micro-batches in a batch (default 480)", question.microBatches, 1,
+                   1 << 20);
+  flags.add("bandwidth", "BYTES", "bytes per second between any two devices (default 25 GiB)",
             [&](llvm::StringRef text) -> std::string {
               if (text.getAsDouble(question.bandwidth) || !(question.bandwidth > 0 && question.bandwidth <= 1e18))
                 return "--bandwidth takes a number of bytes above 0, not '" + text.str() + "'";
               return "";
             });
-  flags.addSwitch("help", "this text", help);
-  if (asksForHelp(words)) {
-    llvm::outs() << flags.getHelp();
-    return 0;
-  }
-  std::vector<std::string> positional;
-  if (std::string error = flags.parse(words, positional, 1, 1); !error.empty())
-    return fail(Code::usage, error);
-  llvm::Expected<llvm::json::Value> graph = readStrictJson(positional.front(), kMostGraphBytes, "graph");
+  std::string path;
+  if (std::optional<int> code = readWords(flags, words, path))
+    return *code;
+  llvm::Expected<llvm::json::Value> graph = readStrictJson(path, kMostGraphBytes, "graph");
   return print(graph ? peers::solvePiper(*graph, question) : graph.takeError());
 }
 
 static int runAceso(llvm::ArrayRef<std::string> words) {
   Flags flags("aceso FOLDER", "Plans a case of Aceso's tables so that an iteration takes the least time.",
               "windlass-peers");
-  bool help = false;
-  flags.addSwitch("help", "this text", help);
-  if (asksForHelp(words)) {
-    llvm::outs() << flags.getHelp();
-    return 0;
-  }
-  std::vector<std::string> positional;
-  if (std::string error = flags.parse(words, positional, 1, 1); !error.empty())
-    return fail(Code::usage, error);
-  return print(peers::solveAceso(positional.front()));
+  std::string path;
+  if (std::optional<int> code = readWords(flags, words, path))
+    return *code;
+  return print(peers::solveAceso(path));
 }
 
 int main(int argc, char **argv) {
