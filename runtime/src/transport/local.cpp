@@ -269,11 +269,6 @@ private:
     group_->gate.wait(static_cast<std::uint32_t>(size_), nullptr);
     return {};
   }
-  /// Counts rows that another member reads; what this member reads of its own does not count.
-  void count_rows(std::int32_t reader, std::int64_t rows, const detail::row_routes &of) {
-    if (reader != index_)
-      count(collective_kind::rows, rows * of.row_bytes());
-  }
   void publish(const std::byte *source, std::byte *target) {
     group_->sources[static_cast<std::size_t>(index_)] = source;
     group_->targets[static_cast<std::size_t>(index_)] = target;

@@ -498,11 +498,6 @@ private:
         return true;
     return false;
   }
-  /// Counts rows that go to or come from another member.
-  void count_rows(std::int32_t member, std::int64_t rows, const detail::row_routes &of) {
-    if (member != index_)
-      count(collective_kind::rows, rows * of.row_bytes());
-  }
   /// Returns the part for member `m` of what this member adds to a stretch's sum.
   static const std::byte *own_part(const detail::stretch &part, std::int32_t m) {
     return part.pair->in + m * part.pair->part_bytes() + part.begin;

@@ -129,6 +129,11 @@ public:
 
   /// Counts the bytes of all members' data in a collective.
   void count(collective_kind kind, std::int64_t bytes) { issued_[static_cast<std::size_t>(kind)] += bytes; }
+  /// Counts rows that go to or come from a member; this member's own do not count.
+  void count_rows(std::int32_t member, std::int64_t rows, const detail::row_routes &of) {
+    if (member != index())
+      count(collective_kind::rows, rows * of.row_bytes());
+  }
   /// Adds to `sum` the bytes counted since the last call.
   void take_sent(collective_bytes &sum) {
     for (std::size_t k = 0; k < collective_kinds; ++k) {
