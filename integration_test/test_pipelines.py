@@ -21,6 +21,16 @@ PIPELINES = (
     (3, 1, 'gpipe', 'zero3', 1, 2),
     (2, 2, 'interleaved', 'zero3*megatron=2', 4, 0),
 )
+# Backwards in two parts, and waves, at whose turns two chunks are one.
+SPLIT = (
+    (2, 1, 'zb1p', 'zero1', 2, 0),
+    (2, 2, 'zbv', 'megatron', 2, -1),
+    (3, 1, 'zb2p', 'zero3', 1, 2),
+    (2, 2, 'interleaved-zero-bubble', 'zero2', 2, 0),
+    (2, 2, 'v-min', 'zero3*megatron=2', 4, 0),
+    (2, 2, 'dualpipev', 'ddp', 1, 0),
+    (2, 4, 'hanayo', 'zero2', 1, 0),
+)
 SIZES = dict(tokens=8, width=16, vocabulary=32)
 
 
@@ -47,17 +57,20 @@ class LevelsTest(PipelineCase):
         """The first and the last position train copies of the tied weight of embedding and head."""
         self.check_all('gpt', PIPELINES)
 
+    def test_backwards_in_two_parts(self):
+        self.check_all('gpt', SPLIT, layers=4)
+
     def test_untied(self):
         self.check_all('gpt', PIPELINES[:1], tied=False)
 
     def test_families(self):
         """Rotations of frozen frequencies, images without a vocabulary."""
         for family in ('llama', 'vit'):
-            self.check_all(family, PIPELINES[:2])
+            self.check_all(family, PIPELINES[:2] + SPLIT[:2])
 
     def test_dropout(self):
         """The keys of dropouts are inputs, of which each chunk makes its masks."""
-        self.check_all('gpt', PIPELINES[:2], dropout=0.1)
+        self.check_all('gpt', PIPELINES[:2] + SPLIT[:2], dropout=0.1)
 
     def test_graphs_without_layers(self):
         for structure in range(4):
@@ -96,7 +109,7 @@ class LevelsTest(PipelineCase):
 class RandomPlansTest(test_plans.PlansCase):
     COUNT, FAMILIES = 3, [family for family in test_plans.FAMILIES if family not in ('mlp', 'odd')]
     # Positions, chunks of each, schedule, ranks of each position.
-    SHAPES = ((2, 1, '1f1b', 2), (2, 1, 'gpipe', 4), (2, 2, 'interleaved', 2), (3, 1, '1f1b', 2))
+    SHAPES = ((2, 1, '1f1b', 2), (2, 1, 'gpipe', 4), (2, 2, 'interleaved', 2), (3, 1, '1f1b', 2), (2, 1, 'zb1p', 2), (2, 2, 'zbv', 2))
 
     def test_any_plan(self):
         for family in self.FAMILIES:
@@ -195,7 +208,7 @@ class PlanTest(PipelineCase):
             model = self.model(family, layers=4, width=64)
             found, _ = self.search(model, machine, '--stages', 2)
             self.assertLess(found['step_over_bound'], 1.5)
-            for schedule in ('1f1b', 'gpipe', 'interleaved', 'interleaved=2'):
+            for schedule in ('1f1b', 'gpipe', 'interleaved', 'interleaved=2', 'zb1p', 'zbv'):
                 for strategy in ('ddp', 'zero2', 'zero3', 'megatron'):
                     with self.subTest(family=family, schedule=schedule, strategy=strategy):
                         named, _ = self.search(model, machine, '--stages', 2, '--schedule', schedule, '--strategy', strategy)
@@ -324,8 +337,8 @@ class PlanTest(PipelineCase):
         self.refuse(3, ('no plan of 2 stages', '1000000 bytes'), *flags, '--stages', 2, '--memory-limit', 1000000)
         self.refuse(1, ('--stages is 3', '4 devices'), *flags, '--stages', 3, '--strategy', 'ddp')
         self.refuse(2, ('--schedule takes the name', 'zigzag'), *flags, '--stages', 2, '--strategy', 'ddp', '--schedule', 'zigzag')
-        self.refuse(1, ('chunks 0 and 1 follow each other on one position',), *flags, '--stages', 2, '--strategy', 'ddp', '--schedule', '1f1b=2')
-        self.refuse(1, ('it splits backwards',), *flags, '--stages', 2, '--strategy', 'ddp', '--schedule', 'zb1p')
+        self.refuse(1, ('it runs the model in two directions',), *flags, '--stages', 2, '--strategy', 'ddp', '--schedule', 'chimera')
+        self.refuse(1, ('it runs backwards in another order than forwards',), *flags, '--stages', 2, '--strategy', 'ddp', '--schedule', 'breadth-first')
         self.refuse(1, ('places where chunks could begin', 'use fewer stages'), *flags, '--stages', 4, '--strategy', 'ddp', '--schedule', 'interleaved=99')
         self.refuse(2, ('hanayo has 2 chunks of each stage', 'not 1'), *flags, '--stages', 2, '--strategy', 'ddp', '--schedule', 'hanayo=1')
 
@@ -344,6 +357,13 @@ class ProgramsTest(PipelineCase):
 
     def test_interleaved(self):
         self.check_program('llama', '--stages', 2, '--schedule', 'interleaved', '--strategy', 'zero3', layers=4)
+
+    def test_backwards_in_two_parts(self):
+        self.check_program('llama', '--stages', 2, '--schedule', 'zb1p', '--strategy', 'zero3', layers=4)
+
+    def test_waves(self):
+        """The first and the last chunk, which share a weight, are on one position."""
+        self.check_program('gpt', '--stages', 2, '--schedule', 'zbv', '--strategy', 'zero1', layers=4, dropout=0.1)
 
     def test_searched(self):
         self.check_program('gpt', '--stages', 2)

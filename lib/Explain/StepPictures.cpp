@@ -26,7 +26,7 @@ static Occupation getOccupation(Operation *op) {
   sched::StepAttr step = sched::getStep(op->getParentOfType<func::FuncOp>());
   if (!step || step.getRole() == sched::StepRole::forward)
     return Occupation::forward;
-  return step.getRole() == sched::StepRole::backward ? Occupation::backward : Occupation::update;
+  return sched::isOfBackward(step.getRole()) ? Occupation::backward : Occupation::update;
 }
 
 StepTimeline::StepTimeline(ModuleOp module, const StepPrediction &prediction)

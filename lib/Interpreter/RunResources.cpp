@@ -41,6 +41,7 @@ private:
     return contents[{name.getAttr(), resource.isOfSlot() ? slot : 0}];
   }
   LogicalResult begin(func::FuncOp function, std::pair<int64_t, int64_t> place);
+  LogicalResult keepStash(func::FuncOp function, std::pair<int64_t, int64_t> place, SpmdValues results);
   FailureOr<Progress> runSpecial(Operation &op, ArrayRef<RankValues> operands, SpmdValues &results, int64_t index,
                                  int64_t slot);
   FailureOr<Progress> runAllReduce(sched::AllReduceOp op, ArrayRef<RankValues> operands, SpmdValues &results);
@@ -61,7 +62,8 @@ private:
   Precision precision;
   /// By resource and slot.
   DenseMap<std::pair<StringAttr, int64_t>, RankValues> contents;
-  /// By chunk and slot: what a forward has handed to a backward that is still to come.
+  /// By chunk and slot: what a forward has handed to a backward that is still to come, and the first part of a backward
+  /// in two to the second.
   std::map<std::pair<int64_t, int64_t>, SpmdValues> stash;
   Crossings &crossings;
   /// The function that waits for other positions.
@@ -72,15 +74,32 @@ private:
 
 LogicalResult TensorMachine::begin(func::FuncOp function, std::pair<int64_t, int64_t> place) {
   SpmdValues arguments;
-  if (sched::hasRole(function, sched::StepRole::backward)) {
+  if (sched::isOfBackward(sched::getStep(function).getRole())) {
     auto handed = stash.find(place);
-    if (handed == stash.end())
-      return function.emitError("cannot be executed: no forward has handed over its stash in slot ") << place.second;
-    arguments = std::move(handed->second);
-    stash.erase(handed);
+    if (handed == stash.end() || handed->second.size() != function.getNumArguments())
+      return function.emitError("cannot be executed: nothing has handed over its stash in slot ") << place.second;
+    if (function == sched::getLastBackward(program, place.first)) {
+      arguments = std::move(handed->second);
+      stash.erase(handed);
+    } else {
+      arguments = handed->second;
+    }
   }
   current.emplace(function, mesh.getRanks(), precision);
   return current->begin(std::move(arguments));
+}
+
+/// Keeps what a function returns for those of its chunk and slot that follow.
+LogicalResult TensorMachine::keepStash(func::FuncOp function, std::pair<int64_t, int64_t> place, SpmdValues results) {
+  if (!sched::hasRole(function, sched::StepRole::forward)) {
+    if (!results.empty())
+      llvm::move(results, std::back_inserter(stash[place]));
+    return success();
+  }
+  if (!stash.try_emplace(place, std::move(results)).second)
+    return function.emitError("cannot be executed: slot ")
+           << place.second << " still holds the stash of another micro-batch";
+  return success();
 }
 
 FailureOr<bool> TensorMachine::run(func::FuncOp function, int64_t index, int64_t slot, bool) {
@@ -95,8 +114,8 @@ FailureOr<bool> TensorMachine::run(func::FuncOp function, int64_t index, int64_t
     return isDone;
   SpmdValues results = current->takeResults();
   current.reset();
-  if (sched::hasRole(function, sched::StepRole::forward) && !stash.try_emplace(place, std::move(results)).second)
-    return function.emitError("cannot be executed: slot ") << slot << " still holds the stash of another micro-batch";
+  if (failed(keepStash(function, place, std::move(results))))
+    return failure();
   return true;
 }
 

@@ -2,6 +2,8 @@
 
 #include "Reserve.h"
 
+#include "windlass/Schedule/NamedSchedules.h"
+#include "windlass/Schedule/PipelineTiming.h"
 #include "windlass/Simulator/PredictStep.h"
 #include "windlass/Support/RunTasks.h"
 
@@ -137,11 +139,29 @@ bool ScheduleTrials::isPromising(const planner::Candidate &candidate) const {
   return !isBehind() && getSeconds(candidate, candidate.guessNanoseconds) < least * (1 - 1.0 / kWorthTry);
 }
 
+/// Returns the time in which a pipeline fills and drains, by the time for which a position computes. All chunks count as
+/// equally long, and so do forwards, input gradients and weight gradients. From a few micro-batches for each position
+/// on that time does not depend on their number, so no more are timed.
+static double getFillShare(const planner::PipelineChoice &pipeline, int64_t microBatches) {
+  if (pipeline.hasOnePosition())
+    return 0;
+  int64_t timed = std::min(microBatches, 4 * pipeline.positions);
+  const schedule::NamedSchedule *named = schedule::findNamedSchedule(pipeline.schedule);
+  llvm::Expected<schedule::Pipeline> step = named->make(pipeline.positions, pipeline.chunksPerPosition, timed);
+  if (!step) { // the schedule does not suit the micro-batches, as the plan's own error says
+    llvm::consumeError(step.takeError());
+    return 0;
+  }
+  schedule::PipelineTimes times;
+  times.chunks.resize(step->placement.countChunks());
+  schedule::PipelineTiming timing = llvm::cantFail(schedule::timePipeline(*step, times));
+  double idle = timing.getIdleShare();
+  return idle / (1 - idle) * static_cast<double>(timed) / static_cast<double>(microBatches);
+}
+
 double ScheduleTrials::getSeconds(const planner::Candidate &candidate, int64_t nanoseconds) const {
   int64_t microBatches = plan::getMicroBatches(module) / candidate.choice.mesh.sizeOf(plan::AxisRole::replica);
-  double fill =
-      static_cast<double>(positions - 1) / static_cast<double>(choice.pipeline.chunksPerPosition * microBatches);
-  return nanoseconds / 1e9 / static_cast<double>(positions) * (1 + fill);
+  return nanoseconds / 1e9 / static_cast<double>(positions) * (1 + getFillShare(choice.pipeline, microBatches));
 }
 
 bool ScheduleTrials::isBehind() const {

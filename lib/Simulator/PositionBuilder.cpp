@@ -152,7 +152,7 @@ int64_t PositionBuilder::getFunction(const schedule::Action &action) {
   SlotEvents::Waits waits = peers.empty() ? SlotEvents::Waits() : events.follow(action);
   // Only what commands do depends on whether an action is the first; only backwards differ where they are the last.
   bool isFirst = action.isFirst && !schedule::isTransfer(action.kind);
-  bool isLast = action.isLast && action.kind == ActionKind::Backward;
+  bool isLast = action.isLast && schedule::endsBackward(action.kind);
   FunctionKey key{schedule::getName(action.kind).str(), isFirst, isLast, action.chunk, action.peerChunk, waits};
   auto [found, isNew] = indices.try_emplace(std::move(key), static_cast<int64_t>(functions.size()));
   if (isNew) {
@@ -166,8 +166,7 @@ int64_t PositionBuilder::getFunction(const schedule::Action &action) {
 void PositionBuilder::addFunction(const schedule::Action &action, const SlotEvents::Waits &waits) {
   bool isTransfer = schedule::isTransfer(action.kind);
   std::optional<sched::StepRole> role = sched::getRole(action.kind);
-  bool usesSlot =
-      !peers.empty() && (isTransfer || role == sched::StepRole::forward || role == sched::StepRole::backward);
+  bool usesSlot = !peers.empty() && action.kind != ActionKind::Reduce && action.kind != ActionKind::Update;
   int64_t stream = isTransfer ? getPeerStream(action.peer) : usesSlot ? *streams.getCompute() : -1;
   for (auto [event, skips] : waits)
     addTask({TaskKind::Wait, stream, event, 0, -1, skips});

@@ -22,6 +22,8 @@ llvm::StringRef getWindow(const StepFunction &function) {
     return "messages";
   if (function.kind == schedule::ActionKind::Reduce || function.isLast)
     return "last backward";
+  if (function.kind == schedule::ActionKind::InputGradient || schedule::endsBackward(function.kind))
+    return "backward";
   return schedule::getName(function.kind);
 }
 

@@ -23,9 +23,11 @@ SlotEvents::Waits SlotEvents::follow(const schedule::Action &action) {
     slot.moved[moved] = record(moved);
     return waits;
   }
+  slot.computed = record(computed);
+  if (action.kind == ActionKind::WeightGradient)
+    return waits;
   for (auto [event, number] : slot.moved)
     waits.push_back(waitFor(event, number));
   slot.moved.clear();
-  slot.computed = record(computed);
   return waits;
 }

@@ -13,7 +13,8 @@ namespace windlass {
 
 /// Follows the actions of a position and tells what each waits for, as emitted programs do
 /// (`runtime/src/program/messages.h`): a message waits for the last forward or backward of its chunk in its slot, and
-/// those wait for the messages in their slot since the last of them. A wait says how many records of an event it skips
+/// those wait for the messages in their slot since the last of them. A weight gradient is waited for, but reads and
+/// writes nothing that moves, so that it does not wait. A wait says how many records of an event it skips
 /// and not which slot it is for, so that the turns of a schedule are alike where slots take turns.
 class SlotEvents {
 public:

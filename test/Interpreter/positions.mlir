@@ -79,7 +79,7 @@
 // RUN: not windlass-run %t/missing.mlir --lr 0.1 --momentum 0.9 --weight-decay 0.1 2>&1 | FileCheck %s --check-prefix=UNREAD
 // UNREAD: error: reads @act before anything wrote it
 // RUN: not windlass-run %t/backward.mlir --lr 0.1 --momentum 0.9 --weight-decay 0.1 2>&1 | FileCheck %s --check-prefix=NO-STASH
-// NO-STASH: error: cannot be executed: no forward has handed over its stash in slot 0
+// NO-STASH: error: cannot be executed: nothing has handed over its stash in slot 0
 // RUN: sed 's/#sched.action<receive peer 1>, #sched.action<backward>, #sched.action<reduce>/#sched.action<receive peer 1>, #sched.action<backward>, #sched.action<receive peer 1>, #sched.action<reduce>/' %t/split.mlir > %t/waits.mlir
 // RUN: not windlass-run %t/waits.mlir --lr 0.1 --momentum 0.9 --weight-decay 0.1 2>&1 | FileCheck %s --check-prefix=WAITS
 // WAITS: error: 'sched.program' op waits at action 16 for chunk 1, which sends nothing more

@@ -1,4 +1,5 @@
 #include "windlass/Schedule/Generators.h"
+#include "windlass/Schedule/NamedSchedules.h"
 
 #include "llvm/ADT/STLExtras.h"
 
@@ -281,6 +282,47 @@ TEST(Pipeline, TransfersNeedAnOrderOfComputation) {
             "position 0 runs send of chunk 0, where only computation of its own chunks is expected");
   EXPECT_EQ(insert("positions 2\nchunks 0 1\nposition 0: forward:1\nposition 1:"),
             "position 0 runs forward of chunk 1, where only computation of its own chunks is expected");
+}
+
+TEST(Pipeline, NeighboursOnOnePositionAreJoined) {
+  for (const NamedSchedule &named : getNamedSchedules())
+    for (int64_t positions : {2, 3, 4})
+      for (int64_t microBatches : {positions, 2 * positions, 3 * positions}) {
+        llvm::Expected<Pipeline> made = named.make(positions, named.chunksPerPosition, microBatches);
+        if (!made) { // such as two directions of an odd number of positions
+          llvm::consumeError(made.takeError());
+          continue;
+        }
+        SCOPED_TRACE(named.name.str() + " of " + std::to_string(positions));
+        if (named.isSplit)
+          splitBackwards(*made);
+        JoinedPipeline joined = llvm::cantFail(joinNeighbours(*made));
+        EXPECT_EQ(check(joined.pipeline), "");
+        const Placement &placement = joined.pipeline.placement;
+        for (int64_t chunk = 0; chunk < placement.countChunks(); ++chunk)
+          if (std::optional<int64_t> next = placement.getNext(chunk))
+            EXPECT_TRUE(placement.crossesPositions(chunk, *next));
+        for (auto [chunk, number] : llvm::enumerate(joined.numberOf))
+          EXPECT_EQ(placement.positionOf[number], made->placement.positionOf[chunk]);
+        size_t turns = named.placement == PlacementKind::Wave ? 1 : 0;
+        EXPECT_EQ(joined.numberOf.size(), placement.positionOf.size() + turns);
+      }
+}
+
+TEST(Pipeline, AJoinedChunkRunsWhereItsPartsAreComplete) {
+  Pipeline wave = llvm::cantFail(makeZeroBubbleV(2, 4));
+  splitBackwards(wave);
+  JoinedPipeline joined = llvm::cantFail(joinNeighbours(wave));
+  EXPECT_THAT(joined.numberOf, testing::ElementsAre(0, 1, 1, 2));
+  auto list = [](const Schedule &schedule, int64_t chunk, ActionKind kind) {
+    std::string text;
+    for (const Action &action : schedule.actions)
+      if (action.chunk == chunk && action.kind == kind)
+        text += std::to_string(action.microBatch);
+    return text;
+  };
+  for (ActionKind kind : {ActionKind::Forward, ActionKind::InputGradient, ActionKind::WeightGradient})
+    EXPECT_EQ(list(joined.pipeline.positions[1], 1, kind), "0123");
 }
 
 } // namespace

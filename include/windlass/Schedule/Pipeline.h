@@ -61,6 +61,21 @@ llvm::Expected<Pipeline> parsePipeline(llvm::StringRef text);
 /// where a position waits for what no other one computes before it waits itself.
 llvm::Expected<Pipeline> insertTransfers(const Pipeline &computation);
 
+/// Runs each whole backward as an input gradient and, right behind it, a weight gradient. `isFirst` and `isLast` are not
+/// looked at.
+void splitBackwards(Pipeline &pipeline);
+
+/// A pipeline, and for each chunk of another one the number of the chunk that it is a part of.
+struct JoinedPipeline {
+  Pipeline pipeline;
+  std::vector<int64_t> numberOf;
+};
+
+/// Makes one chunk of chunks that follow each other on one position, as at the turns of a wave. It runs forward where
+/// the last of its parts did, and back where the first did, so that it reads nothing earlier than they; sends and
+/// receives are inserted anew. Backwards must be all in one part or all in two. Fails where `insertTransfers` does.
+llvm::Expected<JoinedPipeline> joinNeighbours(const Pipeline &pipeline);
+
 } // namespace windlass::schedule
 
 #endif

@@ -3,6 +3,7 @@
 #include "ChunkFlow.h"
 #include "ChunkPrograms.h"
 #include "ChunkUpdates.h"
+#include "SplitBackward.h"
 #include "TiedGradients.h"
 
 #include "windlass/Dialect/Plan/Transforms/LayoutInference.h"
@@ -27,14 +28,16 @@ constexpr auto kProvidesNothing = [](BlockArgument, int64_t) -> int64_t {
 
 class ChunkCutter {
 public:
-  ChunkCutter(ModuleOp module, ProgramOp whole, schedule::Pipeline step)
-      : module(module), whole(whole), step(std::move(step)), chunkCount(this->step.placement.countChunks()),
-        programs(whole, this->step.placement) {}
+  ChunkCutter(ModuleOp module, ProgramOp whole, schedule::Pipeline step, bool splitsBackwards)
+      : module(module), whole(whole), step(std::move(step)), splitsBackwards(splitsBackwards),
+        chunkCount(this->step.placement.countChunks()), programs(whole, this->step.placement) {}
 
   LogicalResult run() {
     if (failed(cutMicrobatch()) || failed(cutEvaluation()) || failed(buildInits()) || failed(buildUpdates()))
       return failure();
     programs.declareResources();
+    if (splitsBackwards)
+      splitAll();
     for (auto [position, schedule] : llvm::enumerate(step.positions)) {
       ProgramOp program = programs.getPrograms()[position];
       OpBuilder builder = OpBuilder::atBlockEnd(program.getBody());
@@ -46,6 +49,13 @@ public:
   }
 
 private:
+  void splitAll() {
+    for (int64_t chunk = 0; chunk < chunkCount; ++chunk) {
+      func::FuncOp backward = getStepFunction(programs.getProgram(chunk), StepRole::backward, chunk);
+      splitBackward(backward, programs.createFunction(backward.getLoc(), StepRole::weight_gradient, chunk));
+    }
+  }
+
   static void finish(func::FuncOp function, ValueRange results = {}) {
     OpBuilder builder = OpBuilder::atBlockEnd(&function.front());
     func::ReturnOp::create(builder, function.getLoc(), results);
@@ -229,6 +239,7 @@ private:
   ModuleOp module;
   ProgramOp whole;
   schedule::Pipeline step;
+  bool splitsBackwards;
   int64_t chunkCount;
   ChunkPrograms programs;
   ParameterChunks parameterChunks;
@@ -236,8 +247,9 @@ private:
 
 } // namespace
 
-/// Returns the step of a pipeline for as many micro-batches as the whole program runs.
-static FailureOr<schedule::Pipeline> makeStep(ModuleOp module, ProgramOp whole, plan::PipelineAttr pipeline) {
+/// Returns the step of a pipeline for as many micro-batches as the whole program runs. Chunks that follow each other on
+/// one position are one.
+static FailureOr<schedule::JoinedPipeline> makeStep(ModuleOp module, ProgramOp whole, plan::PipelineAttr pipeline) {
   StringRef name = pipeline.getSchedule().getValue();
   const schedule::NamedSchedule *named = schedule::findNamedSchedule(name);
   int64_t positions = pipeline.getPositions(), chunks = pipeline.countChunks(), microBatches = 0;
@@ -257,20 +269,32 @@ static FailureOr<schedule::Pipeline> makeStep(ModuleOp module, ProgramOp whole, 
   if (!step)
     return module.emitError("has no schedule: ") << llvm::toString(step.takeError());
   const schedule::Placement &placement = step->placement;
-  StringRef why = named->isSplit                  ? "it splits backwards"
-                  : placement.chains.size() > 1   ? "it runs the model in two directions"
+  StringRef why = placement.chains.size() > 1     ? "it runs the model in two directions"
                   : !schedule::runsInOrder(*step) ? "it runs backwards in another order than forwards"
                                                   : "";
   if (!why.empty())
     return module.emitError("has the schedule ") << printable(name) << ", which programs cannot run yet: " << why;
-  for (int64_t chunk = 0; chunk < placement.countChunks(); ++chunk)
-    if (std::optional<int64_t> next = placement.getNext(chunk); next && !placement.crossesPositions(chunk, *next))
-      return module.emitError("has the schedule ") << printable(name) << ", which programs cannot run yet: chunks "
-                                                   << chunk << " and " << *next << " follow each other on one position";
-  return std::move(*step);
+  if (named->isSplit)
+    schedule::splitBackwards(*step);
+  llvm::Expected<schedule::JoinedPipeline> joined = schedule::joinNeighbours(*step);
+  if (!joined)
+    return module.emitError("has no schedule: ") << llvm::toString(joined.takeError());
+  return std::move(*joined);
+}
+
+/// Numbers the chunks of a program's operators anew.
+static void renumberChunks(ProgramOp whole, ArrayRef<int64_t> numberOf) {
+  whole.walk([&](Operation *op) {
+    if (auto chunk = op->getAttrOfType<IntegerAttr>(plan::kChunkAttr))
+      op->setAttr(plan::kChunkAttr, IntegerAttr::get(chunk.getType(), numberOf[chunk.getInt()]));
+  });
 }
 
 LogicalResult windlass::sched::cutChunks(ModuleOp module, ProgramOp whole, plan::PipelineAttr pipeline) {
-  FailureOr<schedule::Pipeline> step = makeStep(module, whole, pipeline);
-  return failed(step) ? failure() : ChunkCutter(module, whole, std::move(*step)).run();
+  FailureOr<schedule::JoinedPipeline> step = makeStep(module, whole, pipeline);
+  if (failed(step))
+    return failure();
+  renumberChunks(whole, step->numberOf);
+  bool splitsBackwards = schedule::findNamedSchedule(pipeline.getSchedule().getValue())->isSplit;
+  return ChunkCutter(module, whole, std::move(step->pipeline), splitsBackwards).run();
 }

@@ -436,7 +436,7 @@ void StepEmitter::callBlock(Scope &scope, llvm::ArrayRef<Instance> instances, bo
 }
 
 LogicalResult StepEmitter::emitFunction(func::FuncOp source, Repeats &repeats) {
-  bool isBackward = sched::hasRole(source, sched::StepRole::backward);
+  bool isBackward = sched::isOfBackward(sched::getStep(source).getRole());
   bool accumulates = isBackward || sched::hasRole(source, sched::StepRole::forward);
   Scope scope(accumulates ? std::nullopt : std::optional(false));
   llvm::ArrayRef<Instance> instances = repeats.instancesOf(source);

@@ -85,6 +85,8 @@ std::string cpp::writeOperatorNames(ModuleOp module) {
       for (auto [title, role, isLast] : {std::tuple("forward", sched::StepRole::forward, false),
                                          {"backward", sched::StepRole::backward, false},
                                          {"last_backward", sched::StepRole::backward, true},
+                                         {"weight_gradient", sched::StepRole::weight_gradient, false},
+                                         {"last_weight_gradient", sched::StepRole::weight_gradient, true},
                                          {"reduce", sched::StepRole::reduce, false},
                                          {"update", sched::StepRole::update, false}})
         its.functions.emplace_back(title, names.list(sched::getStepFunction(program, role, chunk), isLast, table));
@@ -95,7 +97,7 @@ std::string cpp::writeOperatorNames(ModuleOp module) {
   llvm::raw_string_ostream out(text);
   llvm::json::OStream json(out);
   json.object([&] {
-    json.attribute("version", 3);
+    json.attribute("version", 4);
     json.attributeArray("names", [&] {
       for (const std::string &name : names.getNames())
         json.value(name);

@@ -299,6 +299,9 @@ Expr<rt::span<rt::chunk_entry>> PositionTables::chunkTable() {
                  function<std::remove_pointer_t<decltype(Structure::forward)>>(sched::StepRole::forward, chunk));
     WINDLASS_SET(row, backward,
                  function<std::remove_pointer_t<decltype(Structure::backward)>>(sched::StepRole::backward, chunk));
+    WINDLASS_SET(row, weight_gradient,
+                 function<std::remove_pointer_t<decltype(Structure::weight_gradient)>>(
+                     sched::StepRole::weight_gradient, chunk));
     WINDLASS_SET(row, reduce,
                  function<std::remove_pointer_t<decltype(Structure::reduce)>>(sched::StepRole::reduce, chunk));
     WINDLASS_SET(row, update,
@@ -318,7 +321,10 @@ static Expr<rt::action_kind> actionKind(const schedule::StepRow &row) {
   case schedule::ActionKind::Forward:
     return WINDLASS_ENUMERATOR(action_kind, forward);
   case schedule::ActionKind::Backward:
+  case schedule::ActionKind::InputGradient:
     return WINDLASS_ENUMERATOR(action_kind, backward);
+  case schedule::ActionKind::WeightGradient:
+    return WINDLASS_ENUMERATOR(action_kind, weight_gradient);
   case schedule::ActionKind::Send:
     return WINDLASS_ENUMERATOR(action_kind, send);
   case schedule::ActionKind::Receive:
@@ -327,11 +333,8 @@ static Expr<rt::action_kind> actionKind(const schedule::StepRow &row) {
     return WINDLASS_ENUMERATOR(action_kind, reduce);
   case schedule::ActionKind::Update:
     return WINDLASS_ENUMERATOR(action_kind, update);
-  case schedule::ActionKind::InputGradient:
-  case schedule::ActionKind::WeightGradient:
-    break;
   }
-  llvm_unreachable("the step has been expanded, which refuses halves of a backward");
+  llvm_unreachable("the switch covers all kinds");
 }
 
 static Expr<rt::action> makeAction(const Expr<rt::action_kind> &kind, const schedule::StepRow &each) {

@@ -15,7 +15,7 @@ std::string cpp::getPositionName(sched::ProgramOp program) {
 Signature cpp::getStepSignature(sched::StepAttr step) {
   Signature signature(sched::getFunctionName(step), /*isStatic=*/false);
   signature.add<rt::context &>(kContextName);
-  bool isBackward = step.getRole() == sched::StepRole::backward;
+  bool isBackward = sched::isOfBackward(step.getRole());
   if (isBackward || step.getRole() == sched::StepRole::forward)
     for (const char *name : {kIndexName, kSlotName})
       signature.add<std::int64_t>(name);

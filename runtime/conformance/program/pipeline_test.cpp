@@ -201,7 +201,7 @@ TEST(PositionTables, ThatDoNotAreRefused) {
   refused([](spoilt_job &s) { s.messages[1][0].type = element_type::i32; }, "of other types, sizes or parts");
   // Rows of the first position: f0 s0 f1 s1 r0 b0 ...
   refused([](spoilt_job &s) { s.actions[0].erase(s.actions[0].begin()); },
-          "micro-batch 0 has not one forward, and behind it one backward in position 0");
+          "micro-batch 0 has not one forward, and behind it each part of its backward in position 0");
   refused([](spoilt_job &s) { s.actions[0][0].slot = 2; }, "micro-batch 0 of 4 in slot 2 of 2 in position 0");
   refused([](spoilt_job &s) { s.actions[0][1].chunk = 1; }, "an action of chunk 1, which the position lacks");
   refused([](spoilt_job &s) { s.actions[0][1].peer_chunk = 5; },

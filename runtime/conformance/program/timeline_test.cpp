@@ -15,9 +15,9 @@ using testing::HasSubstr;
 namespace {
 
 /// operators.json of a program with a stream for compute and one for a communicator.
-constexpr char emitted[] = R"({"version": 3, "names": ["a", "", "b\"}]\n</script>"], "positions": [[{"chunk": 0,
-  "forward": [[0, 2], []], "backward": [[2], [1]], "last_backward": [[2, 0], [0]], "reduce": [[], [2]],
-  "update": [[1], []]}]]})";
+constexpr char emitted[] = R"({"version": 4, "names": ["a", "", "b\"}]\n</script>"], "positions": [[{"chunk": 0,
+  "forward": [[0, 2], []], "backward": [[2], [1]], "last_backward": [[2, 0], [0]], "weight_gradient": [[1], []],
+  "last_weight_gradient": [[0, 1], []], "reduce": [[], [2]], "update": [[1], []]}]]})";
 
 std::string refusal_of(const std::string &what, const std::string &by) {
   std::string text = emitted;
@@ -39,18 +39,20 @@ TEST(OperatorNames, FollowTheActionsOfAStep) {
     return out;
   };
   const action forward = act(action_kind::forward, false), backward = act(action_kind::backward, false),
-               last = act(action_kind::backward, true), reduce = act(action_kind::reduce, true),
+               last = act(action_kind::backward, true), weights = act(action_kind::weight_gradient, false),
+               last_weights = act(action_kind::weight_gradient, true), reduce = act(action_kind::reduce, true),
                update = act(action_kind::update, true);
   const std::vector<const action *> step = {&forward, &backward, &forward, &last, &reduce, &update};
   const std::string b = "b\"}]\n</script>";
   EXPECT_THAT(names.of(0, step), ElementsAre("a", b, b, "a", b, b, "a", ""));
   EXPECT_THAT(names.of(1, step), ElementsAre("", "a", b));
+  EXPECT_THAT(names.of(0, {&weights, &last_weights}), ElementsAre("", "a", ""));
   EXPECT_TRUE(names.of(0, {}).empty());
 }
 
 TEST(OperatorNames, OtherTextsAreRefused) {
   EXPECT_EQ(refusal_of("[1]", "[2]"), ""); // what is refused below is the change
-  EXPECT_THAT(refusal_of("\"version\": 3", "\"version\": 2"), HasSubstr("version 3"));
+  EXPECT_THAT(refusal_of("\"version\": 4", "\"version\": 3"), HasSubstr("version 4"));
   EXPECT_THAT(refusal_of("\"positions\"", "\"other\""), HasSubstr("'positions'"));
   EXPECT_THAT(refusal_of("[[{", "[7, [{"), HasSubstr("no list of chunks"));
   EXPECT_THAT(refusal_of("\"chunk\": 0", "\"chunk\": -1"), HasSubstr("a chunk without a number"));

@@ -38,13 +38,14 @@ public:
   status run(std::deque<message_step> &messages) {
     messages_ = &messages;
     for (const chunk_entry &row : p_.chunks)
-      chunks_[row.chunk] = {row.slots, std::vector<std::int8_t>(static_cast<std::size_t>(per_rank_)), 0, 0};
+      chunks_[row.chunk] = {row.slots, row.weight_gradient ? 3 : 2,
+                            std::vector<std::int8_t>(static_cast<std::size_t>(per_rank_)), 0, 0};
     if (!repeats_fit(p_.actions))
       return wrong("the action table repeats past its end");
     WINDLASS_TRY(expand_actions(p_.actions, [&](const action &row, std::int32_t turn) { return follow(row, turn); }));
     for (const auto &[number, chunk] : chunks_)
       if (chunk.reductions != 1 || chunk.updates != 1 ||
-          std::any_of(chunk.done.begin(), chunk.done.end(), [](int each) { return each != 2; }))
+          std::any_of(chunk.done.begin(), chunk.done.end(), [&parts = chunk.parts](int each) { return each != parts; }))
         return wrong("chunk " + std::to_string(number) +
                      " has not all micro-batches of a step, or is not reduced and updated once");
     return ok_status();
@@ -71,7 +72,8 @@ public:
 private:
   struct chunk_state {
     std::int32_t slots = 0;
-    std::vector<std::int8_t> done; ///< of each micro-batch: 1 after its forward, 2 after its backward
+    int parts = 2;                 ///< of a micro-batch: its forward, and its backward in one or two
+    std::vector<std::int8_t> done; ///< of each micro-batch: the parts that have run
     std::int32_t reductions = 0, updates = 0;
   };
 
@@ -96,8 +98,10 @@ private:
     if (row.kind == action_kind::send || row.kind == action_kind::receive)
       return follow_message(row, micro_batch);
     std::int8_t &done = chunk.done[static_cast<std::size_t>(micro_batch)];
-    if (done != (row.kind == action_kind::forward ? 0 : 1))
-      return wrong("micro-batch " + std::to_string(micro_batch) + " has not one forward, and behind it one backward");
+    const int before = row.kind == action_kind::forward ? 0 : row.kind == action_kind::backward ? 1 : 2;
+    if (done != before || before >= chunk.parts)
+      return wrong("micro-batch " + std::to_string(micro_batch) +
+                   " has not one forward, and behind it each part of its backward");
     ++done;
     return ok_status();
   }

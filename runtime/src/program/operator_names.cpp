@@ -21,8 +21,8 @@ status operator_names::read(std::string_view text, std::int32_t position, std::i
   json root;
   WINDLASS_TRY(parse_json(text, root));
   const json *version = root.find("version"), *names = root.find("names"), *positions = root.find("positions");
-  if (!version || !version->is_integer || version->integer != 3)
-    return not_as_emitted("is not of version 3");
+  if (!version || !version->is_integer || version->integer != 4)
+    return not_as_emitted("is not of version 4");
   if (!names || !names->is_array() || !positions || !positions->is_array())
     return not_as_emitted("lacks 'names' or 'positions'");
   for (const json &name : names->items) {
@@ -47,8 +47,10 @@ status operator_names::read_chunk(const json &chunk, std::int32_t streams) {
   const auto own = static_cast<std::int32_t>(number->integer);
   for (auto [kind, is_last, key] :
        {std::tuple(action_kind::forward, false, "forward"), std::tuple(action_kind::backward, false, "backward"),
-        std::tuple(action_kind::backward, true, "last_backward"), std::tuple(action_kind::reduce, false, "reduce"),
-        std::tuple(action_kind::update, false, "update")}) {
+        std::tuple(action_kind::backward, true, "last_backward"),
+        std::tuple(action_kind::weight_gradient, false, "weight_gradient"),
+        std::tuple(action_kind::weight_gradient, true, "last_weight_gradient"),
+        std::tuple(action_kind::reduce, false, "reduce"), std::tuple(action_kind::update, false, "update")}) {
     const json *of_streams = chunk.find(key);
     if (!of_streams || !of_streams->is_array() || of_streams->items.size() != static_cast<std::size_t>(streams))
       return not_as_emitted(std::string("has no list of the commands of '") + key + "' for each of " +
@@ -68,7 +70,8 @@ status operator_names::read_chunk(const json &chunk, std::int32_t streams) {
 std::vector<std::string_view> operator_names::of(std::size_t stream, const std::vector<const action *> &actions) const {
   std::vector<std::string_view> out;
   for (const action *each : actions) {
-    const bool is_last = each->kind == action_kind::backward && each->is_last;
+    const bool is_last =
+        (each->kind == action_kind::backward || each->kind == action_kind::weight_gradient) && each->is_last;
     const auto found = commands_.find({each->chunk, each->kind, is_last});
     if (found == commands_.end() || stream >= found->second.size())
       continue; // a message, or a stream of messages

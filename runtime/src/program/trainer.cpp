@@ -22,14 +22,15 @@ namespace windlass::rt {
 namespace {
 
 /// Names of a step's action kinds in profiles, in the order of the enumeration; inputs and waiting follow.
-constexpr const char *activity_names[] = {"repeat", "forward", "backward", "send", "receive",
+constexpr const char *activity_names[] = {"repeat", "forward", "backward", "weight_gradient", "send", "receive",
                                           "reduce", "update",  "inputs",   "wait", "save"};
-constexpr std::size_t inputs_activity = 7, wait_activity = 8, save_activity = 9;
+constexpr std::size_t inputs_activity = 8, wait_activity = 9, save_activity = 10;
 
 /// Returns whether `activity` occurs only in programs with several positions.
-bool is_message(std::size_t activity) {
+bool is_of_pipeline(std::size_t activity) {
   return activity == static_cast<std::size_t>(action_kind::send) ||
-         activity == static_cast<std::size_t>(action_kind::receive);
+         activity == static_cast<std::size_t>(action_kind::receive) ||
+         activity == static_cast<std::size_t>(action_kind::weight_gradient);
 }
 
 /// Adds the seconds of its life to a counter.
@@ -152,9 +153,10 @@ status trainer::run_action(const action &what, std::int64_t micro_batch) {
 status trainer::compute(const action &what, std::int64_t micro_batch) {
   if (is_traced_)
     traced_.push_back(&what);
-  const bool has_slot = what.kind == action_kind::forward || what.kind == action_kind::backward;
+  const bool reads_messages = what.kind == action_kind::forward || what.kind == action_kind::backward;
+  const bool has_slot = reads_messages || what.kind == action_kind::weight_gradient;
   const chunk_entry &chunk = *find_chunk(p_, what.chunk);
-  if (has_slot)
+  if (reads_messages)
     WINDLASS_TRY(messages_.begin(what));
   WINDLASS_TRY(graphs_.run(what, [&]() -> status {
     switch (what.kind) {
@@ -162,6 +164,8 @@ status trainer::compute(const action &what, std::int64_t micro_batch) {
       return chunk.forward(context_, micro_batch, what.slot);
     case action_kind::backward:
       return chunk.backward(context_, micro_batch, what.slot, what.is_last);
+    case action_kind::weight_gradient:
+      return chunk.weight_gradient(context_, micro_batch, what.slot, what.is_last);
     case action_kind::reduce:
       return chunk.reduce(context_);
     default:
@@ -520,7 +524,7 @@ status trainer::write_profile() {
   for (std::int64_t rank = 0; rank < all.size; ++rank) {
     text += rank ? ",\n  {" : "\n  {";
     for (std::size_t i = 1; i < activities; ++i)
-      if (j_.positions.size > 1 || !is_message(i))
+      if (j_.positions.size > 1 || !is_of_pipeline(i))
         text += std::string(i > 1 ? ", " : "") + "\"" + activity_names[i] + "\": " + json_number(all[rank].of[i]);
     text += "}";
   }

@@ -139,7 +139,7 @@ private:
   std::vector<const action *> traced_; ///< that step's actions
   bool is_reduced_ = false;            ///< all chunks of the position are, in this step
   bool skips_update_ = false, is_agreed_ = false, dumps_ = false;
-  static constexpr std::size_t activities = 10; ///< what a profile tells apart
+  static constexpr std::size_t activities = 11; ///< what a profile tells apart
   double action_seconds_[activities] = {};
   std::vector<kernel_times> kernel_times_; ///< one per stream
   kernel_report kernels_;

@@ -106,7 +106,7 @@ MemoryCourse sched::followMemory(ProgramOp program) {
           its.end = std::max(its.end, end);
           its.last = now;
           its.isInForward |= role == StepRole::forward;
-          its.isInBackward |= role == StepRole::backward;
+          its.isInBackward |= isOfBackward(role);
         }
       ++now;
     }

@@ -33,8 +33,6 @@ ScheduleOp windlass::sched::createSchedule(OpBuilder &builder, Location location
 
 /// Returns why no program can run the action; empty where one can.
 static std::string explainRefusal(const schedule::TableItem &action) {
-  if (!getRole(action.kind) && !schedule::isTransfer(action.kind))
-    return "no function of a program does";
   // The first backward is that of micro-batch 0: it overwrites the gradients.
   if (action.microBatch >= 0)
     return "programs run micro-batches in turn";

@@ -22,6 +22,15 @@ func::FuncOp windlass::sched::getStepFunction(ProgramOp program, StepRole role, 
   return {};
 }
 
+bool windlass::sched::isOfBackward(StepRole role) {
+  return role == StepRole::backward || role == StepRole::weight_gradient;
+}
+
+func::FuncOp windlass::sched::getLastBackward(ProgramOp program, int64_t chunk) {
+  func::FuncOp weightGradient = getStepFunction(program, StepRole::weight_gradient, chunk);
+  return weightGradient ? weightGradient : getStepFunction(program, StepRole::backward, chunk);
+}
+
 SmallVector<func::FuncOp> windlass::sched::getStepFunctions(ProgramOp program) {
   SmallVector<func::FuncOp> functions;
   for (auto function : program.getOps<func::FuncOp>())
@@ -57,13 +66,14 @@ std::optional<StepRole> windlass::sched::getRole(schedule::ActionKind kind) {
   case schedule::ActionKind::Forward:
     return StepRole::forward;
   case schedule::ActionKind::Backward:
+  case schedule::ActionKind::InputGradient:
     return StepRole::backward;
+  case schedule::ActionKind::WeightGradient:
+    return StepRole::weight_gradient;
   case schedule::ActionKind::Reduce:
     return StepRole::reduce;
   case schedule::ActionKind::Update:
     return StepRole::update;
-  case schedule::ActionKind::InputGradient:
-  case schedule::ActionKind::WeightGradient:
   case schedule::ActionKind::Send:
   case schedule::ActionKind::Receive:
     return std::nullopt;
@@ -84,6 +94,10 @@ LogicalResult windlass::sched::checkActions(ScheduleOp schedule) {
     if (role && !getStepFunction(program, *role, action.chunk))
       return schedule.emitOpError("runs ")
              << schedule::getName(action.kind) << " of chunk " << action.chunk << ", of which there is no function";
+    if (action.kind == schedule::ActionKind::Backward &&
+        getStepFunction(program, StepRole::weight_gradient, action.chunk))
+      return schedule.emitOpError("runs a whole backward of chunk ")
+             << action.chunk << ", but the chunk has two functions for it";
   }
   return success();
 }
@@ -94,7 +108,7 @@ std::string windlass::sched::getFunctionName(StepAttr step) {
 }
 
 ArrayRef<StepRole> windlass::sched::getStepRoles() {
-  static constexpr StepRole roles[] = {StepRole::init,   StepRole::forward, StepRole::backward,
+  static constexpr StepRole roles[] = {StepRole::init,   StepRole::forward, StepRole::backward, StepRole::weight_gradient,
                                        StepRole::reduce, StepRole::update,  StepRole::evaluate};
   return roles;
 }

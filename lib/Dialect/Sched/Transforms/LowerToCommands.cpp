@@ -70,9 +70,12 @@ struct LowerToCommands : sched::impl::LowerToCommandsBase<LowerToCommands> {
     ProgramOp op = program.program;
     func::FuncOp forward = getStepFunction(op, StepRole::forward, chunk),
                  backward = getStepFunction(op, StepRole::backward, chunk),
+                 weightGradient = getStepFunction(op, StepRole::weight_gradient, chunk),
                  reduce = getStepFunction(op, StepRole::reduce, chunk);
     if (!forward != !backward)
       return op.emitError("has one of @forward and @backward: a step needs both");
+    if (weightGradient && !backward)
+      return weightGradient.emitOpError("is a part of a backward, but there is no @backward");
     auto lowerFunction = [&](StepRole role, ArrayRef<View> arguments, SmallVectorImpl<View> &results) {
       func::FuncOp function = getStepFunction(op, role, chunk);
       if (!function)
@@ -84,9 +87,12 @@ struct LowerToCommands : sched::impl::LowerToCommandsBase<LowerToCommands> {
       return success();
     };
 
-    SmallVector<View> none, stash;
+    SmallVector<View> none, stash, handed;
     if (failed(lowerFunction(StepRole::init, {}, none)) || failed(lowerFunction(StepRole::forward, {}, stash)) ||
-        failed(lowerFunction(StepRole::backward, stash, none)))
+        failed(lowerFunction(StepRole::backward, stash, handed)))
+      return failure();
+    llvm::append_range(stash, handed);
+    if (failed(lowerFunction(StepRole::weight_gradient, stash, none)))
       return failure();
     std::vector<Command> rest;
     if (reduce) {
@@ -106,8 +112,9 @@ struct LowerToCommands : sched::impl::LowerToCommandsBase<LowerToCommands> {
       rest = std::move(lowering.commands);
     }
     if (backward) {
-      std::vector<Command> &commands = program.functions[backward];
-      commands = composeReduction(program, std::move(commands), std::move(rest), chunk, backward.getLoc());
+      func::FuncOp last = getLastBackward(op, chunk);
+      std::vector<Command> &commands = program.functions[last];
+      commands = composeReduction(program, std::move(commands), std::move(rest), chunk, last.getLoc());
     } else if (reduce) {
       return reduce.emitOpError("reduces gradients, but there is no @backward");
     }

@@ -103,7 +103,8 @@ struct OverlapCollectives : sched::impl::OverlapCollectivesBase<OverlapCollectiv
     getOperation()->removeAttr(plan::kPrefetchBytesAttr);
     getOperation()->removeAttr(plan::kUnitBytesAttr);
     for (func::FuncOp function : getStepFunctions(getOperation())) {
-      if (!llvm::is_contained({StepRole::forward, StepRole::backward, StepRole::evaluate}, getStep(function).getRole()))
+      if (!llvm::is_contained({StepRole::forward, StepRole::backward, StepRole::weight_gradient, StepRole::evaluate},
+                              getStep(function).getRole()))
         continue;
       reduceEarly(function.front());
       if (!window || window.getInt() <= 0)

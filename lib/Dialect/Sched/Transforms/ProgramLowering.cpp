@@ -265,9 +265,9 @@ void ProgramLowering::shareStorages() {
 }
 
 void ProgramLowering::assignSlots() {
-  auto list = [&](StepRole role, int64_t chunk, bool ofReduce) {
+  auto list = [&](func::FuncOp function, bool ofReduce) {
     DenseSet<unsigned> touched;
-    for (const Command &command : functions.lookup(getStepFunction(program, role, chunk)))
+    for (const Command &command : functions.lookup(function))
       if ((command.runs == Command::Runs::InReduce) == ofReduce) {
         for (const View &view : llvm::concat<const View>(command.ins, command.outs))
           touched.insert(view.storage);
@@ -277,16 +277,19 @@ void ProgramLowering::assignSlots() {
   };
   bool hasSeveralChunks = slots.size() > 1;
   for (auto &[chunk, its] : slots) {
-    DenseSet<unsigned> inForward = list(StepRole::forward, chunk, false),
-                       inBackward = list(StepRole::backward, chunk, false),
-                       inReduce = list(StepRole::backward, chunk, true);
+    func::FuncOp last = getLastBackward(program, chunk);
+    DenseSet<unsigned> inLast = list(last, false), inReduce = list(last, true);
+    std::vector<unsigned> functionsThatTouch(storages.size());
+    for (StepRole role : {StepRole::forward, StepRole::backward, StepRole::weight_gradient})
+      for (unsigned number : list(getStepFunction(program, role, chunk), false))
+        ++functionsThatTouch[number];
     for (auto [number, storage] : llvm::enumerate(storages)) {
-      if (!storage.isTransient || !inBackward.contains(number))
+      if (!storage.isTransient)
         continue;
-      if (inForward.contains(number))
+      if (functionsThatTouch[number] > 1)
         storage.chunk = chunk;
-      else if (hasSeveralChunks && inReduce.contains(number)) // the backward of another chunk may come between
-        storage.isTransient = false;
+      else if (hasSeveralChunks && inLast.contains(number) && inReduce.contains(number))
+        storage.isTransient = false; // the backward of another chunk may come between
     }
   }
 }
@@ -305,21 +308,28 @@ llvm::SetVector<unsigned> ProgramLowering::listResources() {
 }
 
 void ProgramLowering::placeSlots(ArrayRef<unsigned> resources, int64_t &end) {
+  std::vector<Lifetime> lifetimes = getLifetimes(getTimeline(), storages.size());
   for (auto &[chunk, its] : slots) {
-    auto place = [&, chunk = chunk, &its = its](unsigned number) {
-      Storage &storage = storages[number];
-      if (storage.chunk != chunk)
-        return;
-      storage.offset = its.bytes;
-      its.bytes = llvm::alignTo(its.bytes + storage.bytes, kAlignment);
-      if (storage.isTransient)
-        stashBytes += its.count * static_cast<int64_t>(llvm::alignTo(storage.bytes, kAlignment));
-    };
-    llvm::for_each(resources, place);
-    // All of the stash is live between forward and backward, so nothing of it can share bytes.
-    for (unsigned number = 0; number < storages.size(); ++number)
-      if (storages[number].isTransient)
-        place(number);
+    for (unsigned number : resources)
+      if (Storage &storage = storages[number]; storage.chunk == chunk) {
+        storage.offset = its.bytes;
+        its.bytes = llvm::alignTo(its.bytes + storage.bytes, kAlignment);
+      }
+    // The stash: between forward and backward all of it is live, but what only the input gradients read may make room
+    // for what they hand to the weight gradients.
+    std::vector<schedule::LiveInterval> intervals;
+    std::vector<unsigned> stash;
+    for (auto [number, storage] : llvm::enumerate(storages))
+      if (storage.isTransient && storage.chunk == chunk) {
+        intervals.push_back({storage.bytes, lifetimes[number].first, lifetimes[number].last});
+        stash.push_back(number);
+      }
+    schedule::Packing packing = schedule::packIntervals(intervals, kAlignment);
+    for (auto [number, offset] : llvm::zip_equal(stash, packing.offsets))
+      storages[number].offset = its.bytes + offset;
+    auto bytes = static_cast<int64_t>(llvm::alignTo(packing.bytes, kAlignment));
+    stashBytes += its.count * bytes;
+    its.bytes += bytes;
     its.offset = end;
     end += its.count * its.bytes;
   }
@@ -402,8 +412,7 @@ void ProgramLowering::emit() {
     emitFunction(function, commands, /*isReduce=*/false);
   for (func::FuncOp reduce : getStepFunctions(program))
     if (hasRole(reduce, StepRole::reduce))
-      emitFunction(reduce, functions[getStepFunction(program, StepRole::backward, getStep(reduce).getChunk())],
-                   /*isReduce=*/true);
+      emitFunction(reduce, functions[getLastBackward(program, getStep(reduce).getChunk())], /*isReduce=*/true);
   program.walk([&](LaunchCollectiveOp collective) {
     if (collective.exchangesRows() ||
         llvm::is_contained({CollectiveKind::all_to_all, CollectiveKind::permute}, collective.getKind()))

@@ -152,11 +152,15 @@ private:
   LogicalResult checkFunction(func::FuncOp function) {
     if (!getStep(function) || function.isExternal())
       return function.emitOpError("does not belong to L4");
-    if (function.getNumArguments() != 0 && !hasRole(function, StepRole::backward))
+    StepAttr step = getStep(function);
+    bool isBackward = step.getRole() == StepRole::backward;
+    if (function.getNumArguments() != 0 && !isBackward && step.getRole() != StepRole::weight_gradient)
       return function.emitOpError("takes ") << function.getNumArguments() << " values: only a backward takes any";
-    if (function.getNumResults() != 0 && !hasRole(function, StepRole::forward))
-      return function.emitOpError("returns ") << function.getNumResults() << " values: only a forward returns any";
-    if (failed(checkOwnChunk(function, getStep(function).getChunk())))
+    bool hasReader = isBackward && getStepFunction(program, StepRole::weight_gradient, step.getChunk());
+    if (function.getNumResults() != 0 && !hasReader && step.getRole() != StepRole::forward)
+      return function.emitOpError("returns ")
+             << function.getNumResults() << " values: only a forward returns any, and a backward in two parts";
+    if (failed(checkOwnChunk(function, step.getChunk())))
       return failure();
     llvm::DenseMap<Value, plan::MemoryKind> memories;
     for (Operation &op : function.front()) {
@@ -294,14 +298,22 @@ private:
     return success();
   }
 
-  /// The step, whose order is legal, runs both functions.
+  /// The step, whose order is legal, runs these functions.
   LogicalResult checkStash() {
     for (func::FuncOp forward : getStepFunctions(program)) {
       if (!hasRole(forward, StepRole::forward))
         continue;
-      func::FuncOp backward = getStepFunction(program, StepRole::backward, getStep(forward).getChunk());
-      if (backward && forward.getResultTypes() != backward.getArgumentTypes())
+      int64_t chunk = getStep(forward).getChunk();
+      func::FuncOp backward = getStepFunction(program, StepRole::backward, chunk),
+                   weightGradient = getStepFunction(program, StepRole::weight_gradient, chunk);
+      if (!backward)
+        continue;
+      if (forward.getResultTypes() != backward.getArgumentTypes())
         return backward.emitOpError("takes another stash than the forward returns");
+      SmallVector<Type> handed(forward.getResultTypes());
+      llvm::append_range(handed, backward.getResultTypes());
+      if (weightGradient && weightGradient.getArgumentTypes() != ArrayRef(handed))
+        return weightGradient.emitOpError("takes other values than the forward and the backward return");
     }
     return success();
   }

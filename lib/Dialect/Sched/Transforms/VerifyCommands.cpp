@@ -82,10 +82,15 @@ private:
       for (Operation &op : function.getBody().front())
         if (!isa<BufferOp, LaunchOp, LaunchMapOp, LaunchCollectiveOp, RecordOp, WaitOp, func::ReturnOp>(op))
           return op.emitOpError("is no command: it must be lowered before");
-        else if (op.hasAttr(kInLastAttr) && !hasRole(function, StepRole::backward))
-          return op.emitOpError("is marked ") << kInLastAttr << " outside of a backward";
+        else if (op.hasAttr(kInLastAttr) && !endsBackward(function))
+          return op.emitOpError("is marked ") << kInLastAttr << " outside of the end of a backward";
     }
     return success();
+  }
+
+  bool endsBackward(func::FuncOp function) {
+    StepAttr step = getStep(function);
+    return step && function == getLastBackward(program, step.getChunk());
   }
 
   LogicalResult checkStreams() {
@@ -365,7 +370,7 @@ private:
 
   /// Whether a function of the role runs for a micro-batch, which is in a slot.
   static bool hasSlot(StepRole role) {
-    return role == StepRole::forward || role == StepRole::backward || role == StepRole::evaluate;
+    return role == StepRole::forward || isOfBackward(role) || role == StepRole::evaluate;
   }
 
   LogicalResult runFunction(const Call &call) {
@@ -463,9 +468,13 @@ private:
     for (int64_t microBatches : {2, 1}) {
       schedule::Pipeline step =
           llvm::cantFail(schedule::expandPipeline({}, schedule::makeSequentialStep(microBatches)));
-      for (const schedule::Action &action : step.positions.front().actions)
+      for (const schedule::Action &action : step.positions.front().actions) {
+        bool isBackward = action.kind == schedule::ActionKind::Backward;
         addForAll({*getRole(action.kind), 0, action.isFirst, action.isLast,
-                   action.kind == schedule::ActionKind::Backward || action.kind == schedule::ActionKind::Reduce});
+                   isBackward || action.kind == schedule::ActionKind::Reduce});
+        if (isBackward)
+          addForAll({StepRole::weight_gradient, 0, action.isFirst, action.isLast, true});
+      }
     }
     addForAll({StepRole::evaluate});
     return calls;
@@ -491,7 +500,7 @@ private:
       // are slots, the stash is in them.
       if (!call.readsTransients)
         forgetTransients(call.chunk);
-      else if (hasSlots && last == StepRole::forward)
+      else if (hasSlots && (last == StepRole::forward || call.role == StepRole::weight_gradient))
         forgetTransients(std::nullopt);
       last = call.role;
       if (failed(runFunction(call)))

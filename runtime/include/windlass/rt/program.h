@@ -209,8 +209,10 @@ struct chunk_entry {
   std::int32_t chunk = 0; ///< its number in the model
   std::int32_t slots = 1;
   status (*forward)(context &, std::int64_t index, std::int64_t slot) = nullptr;
-  /// Runs the backward pass; `is_last` marks the last one of the step.
+  /// Runs the backward pass, or the part of it that other chunks wait for; `is_last` marks the last one of the step.
   status (*backward)(context &, std::int64_t index, std::int64_t slot, bool is_last) = nullptr;
+  /// Runs the rest of the backward pass; null where `backward` runs all of it.
+  status (*weight_gradient)(context &, std::int64_t index, std::int64_t slot, bool is_last) = nullptr;
   status (*reduce)(context &) = nullptr;
   status (*update)(context &) = nullptr; ///< after all chunks of the position are reduced
   status (*init)(context &) = nullptr;   ///< runs once, after parameters are loaded; null where nothing is to do
@@ -222,6 +224,7 @@ enum class action_kind : std::int32_t {
   repeat,   ///< the next `length` actions, `count` times
   forward,  ///< runs a micro-batch's forward pass; its inputs are in place
   backward, ///< runs a micro-batch's backward pass; the last one begins the reductions of complete gradients
+  weight_gradient, ///< runs the rest of a backward pass in two parts, and begins reductions in its place
   send,     ///< sends a micro-batch's activation to the next chunk, or a gradient to the one before
   receive,
   reduce, ///< runs the rest of the reductions, and waits for all

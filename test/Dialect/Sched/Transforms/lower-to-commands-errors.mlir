@@ -53,6 +53,17 @@ sched.program @program on <[]> {
 
 module {
 sched.program @program on <[]> {
+  // expected-error @below {{is a part of a backward, but there is no @backward}}
+  func.func @weight_gradient() attributes {sched.step = #sched.step<weight_gradient, chunk 0>} {
+    return
+  }
+}
+}
+
+// -----
+
+module {
+sched.program @program on <[]> {
   func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} {
     return
   }
@@ -66,8 +77,8 @@ sched.program @program on <[]> {
 // -----
 
 sched.program @program on <[]> {
-// expected-error @below {{runs 'input_gradient', but no function of a program does}}
-sched.schedule [#sched.action<forward>, #sched.action<input_gradient>]
+// expected-error @below {{runs 'forward@3', but programs run micro-batches in turn}}
+sched.schedule [#sched.action<forward micro_batch 3>, #sched.action<backward>]
 }
 
 // -----

@@ -102,7 +102,7 @@ sched.program @program on <[]> {
   func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} { return }
   func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} { return }
   func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} { return }
-  // expected-error @below {{runs 'input_gradient', but no function of a program does}}
+  // expected-error @below {{runs weight_gradient of chunk 0, of which there is no function}}
   sched.schedule [#sched.action<forward>, #sched.action<repeat x 2 of 2>, #sched.action<input_gradient>, #sched.action<weight_gradient>]
 }
 }
@@ -142,6 +142,38 @@ sched.program @program on <[]> {
   func.func @backward(%x: tensor<2xf32>) attributes {sched.step = #sched.step<backward, chunk 0>} { return }
   func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} { return }
   func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} { return }
+  sched.schedule [#sched.action<forward>, #sched.action<backward>, #sched.action<reduce>, #sched.action<update>]
+}
+}
+
+// -----
+
+module {
+sched.program @program on <[]> {
+  sched.resource input @x : tensor<2xf32> of tensor<2xf32> <[<[<2>]>]>
+  func.func @forward() -> tensor<2xf32> attributes {sched.step = #sched.step<forward, chunk 0>} {
+    %0 = sched.load @x : tensor<2xf32>
+    return %0 : tensor<2xf32>
+  }
+  func.func @backward(%x: tensor<2xf32>) -> tensor<2xf32> attributes {sched.step = #sched.step<backward, chunk 0>} { return %x : tensor<2xf32> }
+  // expected-error @below {{takes other values than the forward and the backward return}}
+  func.func @weight_gradient(%x: tensor<2xf32>) attributes {sched.step = #sched.step<weight_gradient, chunk 0>} { return }
+  func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} { return }
+  func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} { return }
+  sched.schedule [#sched.action<forward>, #sched.action<input_gradient>, #sched.action<weight_gradient>, #sched.action<reduce>, #sched.action<update>]
+}
+}
+
+// -----
+
+module {
+sched.program @program on <[]> {
+  func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} { return }
+  func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} { return }
+  func.func @weight_gradient() attributes {sched.step = #sched.step<weight_gradient, chunk 0>} { return }
+  func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} { return }
+  func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} { return }
+  // expected-error @below {{runs a whole backward of chunk 0, but the chunk has two functions for it}}
   sched.schedule [#sched.action<forward>, #sched.action<backward>, #sched.action<reduce>, #sched.action<update>]
 }
 }
@@ -412,7 +444,7 @@ sched.program @program on <[]> {
   func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} { return }
   func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} { return }
   func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} { return }
-  // expected-error @below {{returns 1 values: only a forward returns any}}
+  // expected-error @below {{returns 1 values: only a forward returns any, and a backward in two parts}}
   func.func @update() -> tensor<2xf32> attributes {sched.step = #sched.step<update, chunk 0>} {
     %0 = sched.load @x : tensor<2xf32>
     return %0 : tensor<2xf32>

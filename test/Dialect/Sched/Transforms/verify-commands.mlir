@@ -633,7 +633,7 @@ sched.program @program on <[]> {
 sched.arena @device_arena device bytes 256
 sched.stream @compute compute
 func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} {
-  // expected-error @below {{is marked sched.in_last outside of a backward}}
+  // expected-error @below {{is marked sched.in_last outside of the end of a backward}}
   sched.record 0 on @compute {sched.in_last}
   return
 }

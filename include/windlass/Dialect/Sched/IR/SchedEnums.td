@@ -14,17 +14,18 @@ def SchedDialect : Dialect {
     which all ranks of the position's mesh run.
 
     L4 (`async`): functions of `train` ops on local shapes. The attribute `sched.step` of a function gives its role in
-    the step (`init`, `forward`, `backward`, `reduce`, `update`, `evaluate`) and its chunk, by which all other code
-    finds it. Everything that outlives a function is a `sched.resource`: inputs, parameters, accumulated gradients,
-    state, init values, runtime scalars, outputs. The stash is the list of values that the forward of a chunk returns
-    and its backward takes, in the same order. Data crosses devices only in the collectives of this dialect and, between
+    the step (`init`, `forward`, `backward`, `weight_gradient`, `reduce`, `update`, `evaluate`) and its chunk, by which
+    all other code finds it. Everything that outlives a function is a `sched.resource`: inputs, parameters, accumulated
+    gradients, state, init values, runtime scalars, outputs. The stash is the list of values that the forward of a chunk
+    returns and its backward takes, in the same order; a backward in two parts returns values of its own, which its
+    `weight_gradient` takes behind the stash. Data crosses devices only in the collectives of this dialect and, between
     positions, by the actions `send` and `receive` of `sched.schedule`, the position's step: they move the resources of
     kind `sent` to those of kind `received`.
 
     L5 (`cmd`): the same functions without arguments and results; values are `sched.buffer`s at fixed offsets of
-    `sched.arena`s; the ops are commands on streams. Commands of a backward that `sched.in_last` marks begin reductions
-    of gradients and run in the last backward of a step only; the function of role `reduce` has the other commands of
-    the reduction. All ranks of a program share one text: offsets and shapes are equal on all of them.
+    `sched.arena`s; the ops are commands on streams. Commands of a backward, or of its second part, that `sched.in_last`
+    marks begin reductions of gradients and run in the last one of a step only; the function of role `reduce` has the
+    other commands of the reduction. All ranks of a program share one text: offsets and shapes are equal on all of them.
   }];
   let useDefaultAttributePrinterParser = 1;
   let hasOperationAttrVerify = 1;
@@ -56,10 +57,12 @@ def Sched_ResourceKindAttr : EnumAttr<SchedDialect, Sched_ResourceKind, "kind">;
 def Sched_StepRole : Sched_Enum<"StepRole", "what a function does in a run", [
   I32EnumAttrCase<"init", 0>,      // once, before the first step: values that depend on no input
   I32EnumAttrCase<"forward", 1>,   // of a micro-batch; returns the stash at L4
-  I32EnumAttrCase<"backward", 2>,  // of a micro-batch; takes the stash at L4
-  I32EnumAttrCase<"reduce", 3>,    // of the step's gradients and loss
-  I32EnumAttrCase<"update", 4>,    // of the parameters
-  I32EnumAttrCase<"evaluate", 5>   // the loss of a micro-batch, outside of steps
+  I32EnumAttrCase<"backward", 2>,  // of a micro-batch; takes the stash at L4. Where the chunk has a weight_gradient, the
+                                   // part that other chunks wait for, which returns at L4 what that one needs of it
+  I32EnumAttrCase<"weight_gradient", 3>, // the rest of a micro-batch's backward; takes the stash and those values at L4
+  I32EnumAttrCase<"reduce", 4>,    // of the step's gradients and loss
+  I32EnumAttrCase<"update", 5>,    // of the parameters
+  I32EnumAttrCase<"evaluate", 6>   // the loss of a micro-batch, outside of steps
 ]>;
 
 def Sched_StreamKind : Sched_Enum<"StreamKind", "what runs on a stream", [

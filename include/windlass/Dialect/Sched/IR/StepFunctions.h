@@ -18,6 +18,12 @@ bool hasRole(mlir::func::FuncOp function, StepRole role);
 /// Returns the function of a role and chunk of a program; null where there is none.
 mlir::func::FuncOp getStepFunction(ProgramOp program, StepRole role, int64_t chunk = 0);
 
+/// Returns whether functions of the role run the backward of a micro-batch, or a part of it.
+bool isOfBackward(StepRole role);
+
+/// Returns the function that ends the backward of a chunk: its weight_gradient, or else its backward, which may be null.
+mlir::func::FuncOp getLastBackward(ProgramOp program, int64_t chunk);
+
 /// Returns the functions of a step of a program, by chunk, then in the order of StepRole.
 llvm::SmallVector<mlir::func::FuncOp> getStepFunctions(ProgramOp program);
 
@@ -27,8 +33,7 @@ llvm::SmallVector<int64_t> getChunks(ProgramOp program);
 /// Checks that no two functions in `program` have one role and chunk; reports an error at the second.
 mlir::LogicalResult checkStepFunctions(ProgramOp program);
 
-/// Returns the role of the function that actions of a kind run; none for transfers and the halves of a backward, which
-/// have no functions.
+/// Returns the role of the function that actions of a kind run; none for transfers.
 std::optional<StepRole> getRole(schedule::ActionKind kind);
 
 /// Checks that the program has the function that each of the schedule's actions runs; reports an error at the schedule.
