@@ -233,9 +233,9 @@ LogicalResult Compilation::applyRandomPlan(const PlanChoice &choice, uint64_t se
   options.ranks = choice.cluster.getDevices();
   PlanChoice unpinned = choice;
   unpinned.pins.clear();
+  std::unique_ptr<Pass> pass = plan::createApplyRandomPlan(options);
   auto apply = [&] {
-    auto add = [&](OpPassManager &manager) { manager.addPass(plan::createApplyRandomPlan(options)); };
-    return runPasses(*module, Code::strategy, add);
+    return runPasses(*module, Code::strategy, [&](OpPassManager &manager) { manager.addPass(std::move(pass)); });
   };
   return makePlan(unpinned, apply, Purpose::program, /*mayRecompute=*/false);
 }
