@@ -91,8 +91,8 @@ def windlass(*arguments, **options):
 
 @functools.cache
 def named_strategies():
-    """Returns the rows of the registry of named strategies that any model suits."""
-    return [row for row in json.loads(windlass('explain', '--strategies', '--json').out) if row['suits_all_models']]
+    """Returns the rows of the registry of named strategies that any model suits, without those that decide what the host holds."""
+    return [row for row in json.loads(windlass('explain', '--strategies', '--json').out) if row['suits_all_models'] and not row['decides_memory']]
 
 
 def conforms(value, schema, root=None):

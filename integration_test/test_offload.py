@@ -199,6 +199,49 @@ class PlanTest(OffloadCase):
         self.succeed('plan', model, '--verify', path)
         self.refuse(2, ('--offload some needs --strategy auto',), 'plan', model, '--cluster', 'h200:1', '--strategy', 'ddp', '--offload', 'some')
 
+    def places(self, plan):
+        """Where the copies of each weight are: a letter for the weight, its gradient and its master copy."""
+        return [''.join('H' if row[copy].endswith(' on host') else 'D' for copy in ('compute', 'gradient', 'master')) for row in plan['parameters'].values()]
+
+    def test_named(self):
+        """Strategies that say what the host holds: the labels of their plans, which other subcommands take."""
+        model = self.model('gpt', layers=3)
+        for strategy, places in (('zero-offload', {'DHH'}), ('zero-infinity', {'HHH'}), ('twinflow=0', {'DHH'}), ('twinflow=0.5', {'DDD', 'DHH'}), ('twinflow=1', {'DDD'}),
+                                 ('gemini', {'DDD'}), ('elixir', {'DDD'})):
+            with self.subTest(strategy):
+                _, plan, path = self.plan(model, '--cluster', 'a100-40g:1x2', '--precision', 'bf16', '--strategy', strategy)
+                self.assertEqual(set(self.places(plan)), places)
+                self.succeed('simulate', model, '--plan', path)
+                self.assertEqual(set(plan['segments'].values()), {'block'} if strategy in ('gemini', 'elixir') else {'kept'})
+
+    def test_named_that_fill_the_device(self):
+        """With less memory, the state of the parameters that are used last goes to the host first, then their weights."""
+        model = self.model('gpt', layers=6)
+        flags = ('--cluster', 'a100-40g:1x2', '--precision', 'bf16', '--strategy', 'gemini')
+        most, _, _ = self.plan(model, *flags)
+        least, _, _ = self.plan(model, *flags[:-1], 'zero-infinity')
+        high, low = (report['bytes_per_device']['arena'] + report['bytes_per_device']['reserve']['total'] for report in (most, least))
+        self.assertLess(low, high)
+        report, plan, _ = self.plan(model, *flags, '--memory-limit', (low + high) // 2)
+        self.assertTrue({'DDD', 'DHH'} <= set(self.places(plan)), set(self.places(plan)))
+        self.assertGreater(report['bytes_per_device']['host'], 0)
+        self.assertLessEqual(report['bytes_per_device']['arena'] + report['bytes_per_device']['reserve']['total'], (low + high) // 2)
+
+    def test_bad_names(self):
+        model = self.model('gpt')
+        gpus = ('--cluster', 'a100-40g:1x2', '--micro-batches', 4)
+        for strategy, words in (('twinflow=2', ("gives 'twinflow' the share '2': use a number from 0 to 1",)), ('twinflow', ('write twinflow=0.5',)),
+                                ('twinflow=half', ("the share 'half'",)), ('dos=2', ("has a part 'dos', which is not known",)), ('zero2*elixir', ('splits the data twice',)),
+                                ('elixir*megatron=2', ('packs whole weights into chunks, but megatron splits them',))):
+            with self.subTest(strategy):
+                self.refuse(1, words, 'plan', model, *gpus, '--strategy', strategy)
+        for offload in ('none', 'gradients', 'auto'):
+            self.refuse(1, ('--strategy zero-offload says what the host', '--offload; leave one of them out'), 'plan', model, *gpus, '--strategy', 'zero-offload', '--offload', offload)
+        self.refuse(1, ("strategy 'elixir' divides the memory of a device", 'take zero-infinity'), 'plan', model, '--cluster', 'cpu:2', '--strategy', 'elixir')
+        self.refuse(1, ("strategy 'gemini' measures the memory of one stage", '--stages is 2'), 'plan', model, *gpus, '--strategy', 'gemini', '--stages', 2)
+        self.refuse(3, ("strategy 'elixir' has no room for chunks",), 'plan', model, *gpus, '--strategy', 'elixir', '--memory-limit', '2GiB')
+        self.refuse(3, ('the plan needs', 'these would fit'), 'plan', model, *gpus, '--strategy', 'zero-offload', '--memory-limit', '1MiB')
+
     def test_claims(self):
         model = self.model('gpt')
         _, plan, path = self.plan(model, '--cluster', 'cpu:2', '--offload', 'optimizer')
@@ -262,10 +305,10 @@ class PlanTest(OffloadCase):
 
 
 class ProgramsTest(OffloadCase):
-    def train(self, model, run, steps, *flags):
+    def train(self, model, run, steps, *flags, ranks=2):
         gradients = self.folder / f'{run}.safetensors'
         data = self.folder / 'data.safetensors'
-        self.succeed('train', model, '-n', 2, '--data', data, '--steps', steps, '--micro-batches', 4, '-o', self.folder / run, '--eval-data', data,
+        self.succeed('train', model, '-n', ranks, '--data', data, '--steps', steps, '--micro-batches', 4, '-o', self.folder / run, '--eval-data', data,
                      '--eval-every', 1, '--eval-batches', 2, '--dump-gradients', gradients, *flags)
         newest = sorted((self.folder / run / 'checkpoints').glob('step-*'))[-1]
         self.succeed('checkpoint', 'export', newest, '--state', '-o', self.folder / run / 'merged.safetensors')
@@ -315,6 +358,21 @@ class ProgramsTest(OffloadCase):
         self.train(model, 'changing', 2, '--strategy', 'ddp', '--offload', 'optimizer')
         self.assertEqual(self.train(model, 'changing', 4, '--strategy', 'ddp', '--resume'),
                          self.train(model, 'kept', 4, '--strategy', 'ddp'))
+
+    def test_named(self):
+        """Strategies that say what the host holds train as those do that shard alike and keep all on the device."""
+        model = self.model('gpt')
+        self.batches(model, 32).rename(self.folder / 'data.safetensors')
+        for strategy, sharded in (('twinflow=0.5', 'zero2'), ('zero-infinity', 'zero3'), *((('zero-offload', 'zero2'), ('gemini', 'zero3')) if ALL else ())):
+            for ranks in (1, 2):
+                with self.subTest(strategy=strategy, ranks=ranks):
+                    kept = self.train(model, f'kept-{strategy}-{ranks}', 2, '--strategy', sharded, ranks=ranks)
+                    moved = self.train(model, f'moved-{strategy}-{ranks}', 2, '--strategy', strategy, ranks=ranks)
+                    if ranks == 2:
+                        self.assertEqual(moved, kept)
+                    else:
+                        # A single rank adds gradients up in the kernels of products where they stay on the device.
+                        numpy.testing.assert_allclose(numpy.array(moved[0], float), numpy.array(kept[0], float), rtol=1e-5)
 
 
 if __name__ == '__main__':

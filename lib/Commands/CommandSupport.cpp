@@ -416,6 +416,10 @@ int windlass::planModel(Console &console, Compilation &compilation, CompileFlags
   }
   if (int code = resolveCluster(console, flags))
     return code;
+  if (given.isGiven("offload") && plan::findTierRule(flags.choice.strategy))
+    return console.fail(Code::contradiction, "--strategy " + flags.choice.strategy +
+                                                 " says what the host's memory holds, and so does --offload; leave "
+                                                 "one of them out");
   if (int code = resolveCosts(console, flags))
     return code;
   if (int code = build(console, compilation, flags))

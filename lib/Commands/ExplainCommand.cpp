@@ -45,7 +45,7 @@ static int explainStrategies(bool asJson) {
   llvm::json::Array rows;
   for (const plan::NamedStrategy &strategy : plan::getNamedStrategies()) {
     if (!asJson) {
-      llvm::outs() << wrap((strategy.name + " " + strategy.summary + ".").str());
+      llvm::outs() << wrap(strategy.getSpelling() + " " + strategy.summary.str() + ".");
       continue;
     }
     llvm::json::Array measuredAs;
@@ -56,6 +56,8 @@ static int explainStrategies(bool asJson) {
                                       {"ranks", strategy.isForModel() ? "model" : "data"},
                                       {"suits_all_models", strategy.checkModel == nullptr},
                                       {"is_compared", strategy.isCompared},
+                                      {"spelling", strategy.getSpelling()},
+                                      {"decides_memory", strategy.tiers.has_value()},
                                       {"measured_as", std::move(measuredAs)}});
   }
   if (asJson)

@@ -3,6 +3,7 @@
 #include "FailForMemory.h"
 #include "FitMemory.h"
 #include "HostMemory.h"
+#include "PlanByName.h"
 #include "RunPasses.h"
 #include "SearchStages.h"
 #include "windlass/Conversion/PlanToOnnx/OnnxShardings.h"
@@ -90,11 +91,11 @@ LogicalResult Compilation::buildFunctions(const CompileSettings &settings) {
                    [&](OpPassManager &manager) { addPhase(manager, Phase::buildFunctions, options); });
 }
 
-LogicalResult Compilation::makePlan(const PlanChoice &choice, std::unique_ptr<Pass> pass, Purpose purpose,
-                                    bool mayRecompute) {
+LogicalResult Compilation::makePlan(const PlanChoice &choice, llvm::function_ref<LogicalResult()> apply,
+                                    Purpose purpose, bool mayRecompute) {
   cluster = choice.cluster;
   OwningOpRef<ModuleOp> unplanned(module->clone());
-  if (failed(runPasses(*module, Code::strategy, [&](OpPassManager &manager) { manager.addPass(std::move(pass)); })))
+  if (failed(apply()))
     return failure();
   if (mayRecompute) {
     FittedSchedule fit;
@@ -223,7 +224,7 @@ LogicalResult Compilation::applyStrategy(const PlanChoice &choice, Purpose purpo
     return searchPlan(pinned, purpose);
   pinned.offload = chooseOffload(pinned);
   plan::keepOnHost(*module, pinned.offload);
-  return makePlan(pinned, createStrategyPass(pinned), purpose, /*mayRecompute=*/true);
+  return makePlan(pinned, [&] { return planByName(*module, pinned); }, purpose, /*mayRecompute=*/true);
 }
 
 LogicalResult Compilation::applyRandomPlan(const PlanChoice &choice, uint64_t seed) {
@@ -232,7 +233,11 @@ LogicalResult Compilation::applyRandomPlan(const PlanChoice &choice, uint64_t se
   options.ranks = choice.cluster.getDevices();
   PlanChoice unpinned = choice;
   unpinned.pins.clear();
-  return makePlan(unpinned, plan::createApplyRandomPlan(options), Purpose::program, /*mayRecompute=*/false);
+  std::unique_ptr<Pass> pass = plan::createApplyRandomPlan(options);
+  auto apply = [&] {
+    return runPasses(*module, Code::strategy, [&](OpPassManager &manager) { manager.addPass(std::move(pass)); });
+  };
+  return makePlan(unpinned, apply, Purpose::program, /*mayRecompute=*/false);
 }
 
 LogicalResult Compilation::exportOnnx(std::string &bytes) {

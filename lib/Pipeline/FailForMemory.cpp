@@ -55,8 +55,10 @@ LogicalResult windlass::failForMemory(ModuleOp unplanned, const PlanChoice &choi
   int64_t limit = choice.getMemoryLimit();
   std::vector<std::string> options = {"--memory-limit " + std::to_string(least.bytes)};
   std::set<std::string> named;
+  // Strategies that decide themselves what the host holds are there to be compared with: `--offload` does as well.
   for (const plan::NamedStrategy &each : plan::getNamedStrategies())
-    named.insert(each.name.str());
+    if (!each.tiers)
+      named.insert(each.name.str());
   for (int64_t factor : kFactors) {
     PlanChoice other = choice;
     other.cluster = enlarge(choice.cluster, factor);
@@ -74,7 +76,7 @@ LogicalResult windlass::failForMemory(ModuleOp unplanned, const PlanChoice &choi
     if (auto fit = findFit(unplanned, other, strategies, factor == 1 ? "" : other.cluster.describe() + " with "))
       options.push_back(*fit);
   }
-  if (choice.strategy != "auto")
+  if (choice.strategy != "auto" && !plan::findTierRule(choice.strategy))
     named.insert(choice.strategy);
   for (plan::Offload offload : plan::kOffloads) {
     // Named strategies have no search that could choose some.

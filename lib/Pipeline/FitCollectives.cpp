@@ -2,6 +2,7 @@
 
 #include "windlass/Dialect/Plan/IR/PlanOps.h"
 #include "windlass/Dialect/Plan/Transforms/LayoutInference.h"
+#include "windlass/Dialect/Plan/Transforms/NamedStrategies.h"
 #include "windlass/Simulator/PredictStep.h"
 
 using namespace mlir;
@@ -91,7 +92,8 @@ static CostModel makeCosts(ModuleOp planned, const PlanChoice &choice) {
 LogicalResult windlass::fitUnits(ModuleOp planned, const PlanChoice &choice, FittedSchedule &fit) {
   CostModel costs = makeCosts(planned, choice);
   auto own = planned->getAttrOfType<IntegerAttr>(plan::kUnitBytesAttr);
-  if (!own || fit.schedule.hasDroppedPrefetch || !costs.overlapsCollectives())
+  const plan::TierRule *rule = plan::findTierRule(choice.strategy);
+  if (!own || (rule && rule->choosesUnits) || fit.schedule.hasDroppedPrefetch || !costs.overlapsCollectives())
     return success();
   Trials trials(planned, choice, costs, fit);
   // A size is soon reached that changes nothing.

@@ -1,6 +1,6 @@
 #include "FitMemory.h"
 
-#include "RunPasses.h"
+#include "PlanByName.h"
 
 #include "windlass/Dialect/Plan/Transforms/LayoutInference.h"
 #include "windlass/Dialect/Plan/Transforms/Passes.h"
@@ -20,14 +20,6 @@ static constexpr size_t kMostGuesses = 3, kStepShare = 32;
 /// accurate than that.
 static constexpr int64_t kSureShare = 8;
 
-std::unique_ptr<Pass> windlass::createStrategyPass(const PlanChoice &choice) {
-  plan::ApplyStrategyOptions options;
-  options.strategy = choice.strategy;
-  options.ranks = choice.getPositionRanks();
-  options.pins.append(choice.pins.begin(), choice.pins.end());
-  return plan::createApplyStrategy(options);
-}
-
 /// Lets weights be gathered where they are used, each by itself.
 static void dropPrefetch(ModuleOp planned) {
   planned->removeAttr(plan::kPrefetchBytesAttr);
@@ -42,8 +34,8 @@ void FittedSchedule::apply(ModuleOp planned) const {
       planned->setAttr(name, IntegerAttr::get(IntegerType::get(planned.getContext(), 64), bytes));
   if (keepsGathers)
     planned->setAttr(plan::kKeepsGathersAttr, UnitAttr::get(planned.getContext()));
-  if (steps > 0)
-    plan::RecomputeSteps(planned).apply(planned, steps);
+  if (steps)
+    plan::RecomputeSteps(planned).apply(planned, *steps);
 }
 
 namespace {
@@ -264,8 +256,7 @@ static int64_t getHeldBytes(ModuleOp planned) {
 bool windlass::tryStrategy(ModuleOp unplanned, const PlanChoice &choice, FittedSchedule &fit) {
   ScopedDiagnosticHandler silent(unplanned.getContext(), [](Diagnostic &) { return success(); });
   OwningOpRef<ModuleOp> planned(unplanned.clone());
-  auto add = [&](OpPassManager &manager) { manager.addPass(createStrategyPass(choice)); };
-  return succeeded(runPasses(*planned, Code::strategy, add)) && getHeldBytes(*planned) <= choice.getMemoryLimit() &&
+  return succeeded(planByName(*planned, choice)) && getHeldBytes(*planned) <= choice.getMemoryLimit() &&
          succeeded(fitMemory(*planned, choice, /*wantsLeast=*/false, /*expectedExcess=*/0, fit)) &&
          fit.schedule.bytes <= choice.getMemoryLimit() && succeeded(fitSizes(*planned, choice, fit));
 }

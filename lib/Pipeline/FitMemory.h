@@ -5,16 +5,11 @@
 #include "windlass/Pipeline/MakeSchedule.h"
 #include "windlass/Pipeline/PlanChoice.h"
 
-#include "mlir/Pass/Pass.h"
-
 namespace windlass {
 
-/// Returns the pass from L2 to L3 under the named strategy and pins of `choice`.
-std::unique_ptr<mlir::Pass> createStrategyPass(const PlanChoice &choice);
-
 struct FittedSchedule {
-  /// The number of steps of `plan::RecomputeSteps` that are applied.
-  size_t steps = 0;
+  /// The number of steps of `plan::RecomputeSteps` that are applied; none: the plan recomputes what its strategy says.
+  std::optional<size_t> steps;
   Schedule schedule;
   /// The bytes by which the unchanged plan exceeds the limit; negative where it is below.
   int64_t excessBytes = 0;

@@ -2,8 +2,8 @@
 
 #include "FailForMemory.h"
 #include "FitMemory.h"
+#include "PlanByName.h"
 #include "Reserve.h"
-#include "RunPasses.h"
 #include "ScheduleTrials.h"
 
 #include "windlass/Dialect/Plan/Transforms/NamedStrategies.h"
@@ -81,15 +81,14 @@ static LogicalResult searchAndSchedule(planner::PlanSearch &plans, planner::Sear
 /// Plans a copy of the module by a named strategy, as the last resort: it may fit where the search finds nothing that
 /// fits, because the search's rows of memory take the peak of one block for that of all. Takes the thriftiest strategy
 /// that suits the batch and the pins; null where none does.
-static OwningOpRef<ModuleOp> planByName(ModuleOp module, const planner::PlanSearch &plans, PlanChoice &named,
-                                        FittedSchedule &fit) {
+static OwningOpRef<ModuleOp> planByLastResort(ModuleOp module, const planner::PlanSearch &plans, PlanChoice &named,
+                                              FittedSchedule &fit) {
   for (const plan::NamedStrategy *strategy : plan::getLastResorts()) {
     named.strategy = strategy->name.str();
     OwningOpRef<ModuleOp> planned(module.clone());
     {
       ScopedDiagnosticHandler silent(module.getContext(), [](Diagnostic &) { return success(); });
-      auto add = [&](OpPassManager &manager) { manager.addPass(createStrategyPass(named)); };
-      if (failed(runPasses(*planned, Code::strategy, add)))
+      if (failed(planByName(*planned, named)))
         continue;
     }
     if (!plans.evaluate(*planned, planner::readChoice(*planned)))
@@ -154,7 +153,7 @@ FailureOr<FoundPlan> windlass::searchPlan(ModuleOp module, const PlanChoice &cho
   }
   if (!isBounded) {
     PlanChoice named = choice;
-    found.planned = planByName(module, **plans, named, best);
+    found.planned = planByLastResort(module, **plans, named, best);
     if (!found.planned) {
       found.refuse = [context, limit = choice.getMemoryLimit()]() -> LogicalResult {
         return emitError(context, Code::memory)

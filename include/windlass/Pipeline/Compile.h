@@ -102,8 +102,9 @@ private:
   /// Cuts the module at L2 into the chunks of the pipeline that is wanted, if one is.
   mlir::LogicalResult applyPipeline(const PlanChoice &choice);
   mlir::LogicalResult readOnnxPins(const PlanChoice &choice, std::vector<std::string> &pins);
-  mlir::LogicalResult makePlan(const PlanChoice &choice, std::unique_ptr<mlir::Pass> pass, Purpose purpose,
-                               bool mayRecompute);
+  /// Takes the module from L2 to L3 by `apply`, and to L5.
+  mlir::LogicalResult makePlan(const PlanChoice &choice, llvm::function_ref<mlir::LogicalResult()> apply,
+                               Purpose purpose, bool mayRecompute);
   mlir::LogicalResult searchPlan(const PlanChoice &choice, Purpose purpose);
   /// Searches a plan for a module at L2 that is labelled with the offload of `choice`, as a trial.
   mlir::FailureOr<FoundPlan> searchWithOffload(mlir::ModuleOp unplanned, const PlanChoice &choice);

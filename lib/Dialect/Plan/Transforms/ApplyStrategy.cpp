@@ -363,7 +363,25 @@ struct ApplyStrategy : windlass::plan::impl::ApplyStrategyBase<ApplyStrategy> {
       return module.emitError("offload takes none, optimizer, gradients or weights");
     if (*held != Offload::none)
       keepOnHost(module, *held);
-    return applyStrategy(module, choice, bucketBytes);
+    return applyWithTiers(module, *named, choice);
+  }
+
+  /// Applies the strategy with what its rule keeps on the host. A rule that measures a plan has labelled the parameters
+  /// before.
+  LogicalResult applyWithTiers(ModuleOp module, const StrategyTerms &named, const StrategyChoice &choice) {
+    const TierRule *rule = named.data && named.data->tiers ? &*named.data->tiers : nullptr;
+    if (!rule || rule->measure != TierMeasure::nothing)
+      return applyStrategy(module, choice, bucketBytes);
+    TierFacts facts;
+    facts.share = named.share;
+    llvm::Expected<TierChoice> chosen = rule->choose ? rule->choose(module, facts) : TierChoice();
+    if (!chosen)
+      return module.emitError("strategy ") << printable(strategy) << " " << llvm::toString(chosen.takeError());
+    labelTiers(module, *rule, *chosen);
+    if (failed(applyStrategy(module, choice, bucketBytes)))
+      return failure();
+    applyTiers(module, *rule, *chosen);
+    return success();
   }
 
   /// Returns a mesh with as many data-parallel replicas as micro-batches allow, and the batch split among the members

@@ -7,11 +7,16 @@
 #include "windlass/Support/Words.h"
 
 #include "llvm/ADT/SmallVector.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/raw_ostream.h"
 
 #include <limits>
 
 using namespace windlass;
 using namespace windlass::plan;
+
+static constexpr ShardedCopies kZero2 = {/*compute=*/false, /*gradient=*/true, /*master=*/true};
+static constexpr ShardedCopies kZero3 = {/*compute=*/true, /*gradient=*/true, /*master=*/true};
 
 llvm::ArrayRef<NamedStrategy> plan::getNamedStrategies() {
   static const std::vector<NamedStrategy> strategies = {
@@ -20,12 +25,10 @@ llvm::ArrayRef<NamedStrategy> plan::getNamedStrategies() {
       {"zero1", "is `ddp` with the masters of weights and the optimizer's state sharded over the ranks",
        /*shardedCopies=*/{/*compute=*/false, /*gradient=*/false, /*master=*/true}, /*splitModel=*/nullptr,
        /*isCompared=*/true, /*lastResort=*/0, /*measuredAs=*/{"zero1"}},
-      {"zero2", "is `zero1` with the accumulated gradients sharded too",
-       /*shardedCopies=*/{/*compute=*/false, /*gradient=*/true, /*master=*/true}, /*splitModel=*/nullptr,
+      {"zero2", "is `zero1` with the accumulated gradients sharded too", kZero2, /*splitModel=*/nullptr,
        /*isCompared=*/true, /*lastResort=*/0, /*measuredAs=*/{"zero2"}},
-      {"zero3", "is `zero2` with the weights sharded too; each is gathered where operators read it",
-       /*shardedCopies=*/{/*compute=*/true, /*gradient=*/true, /*master=*/true}, /*splitModel=*/nullptr,
-       /*isCompared=*/true, /*lastResort=*/1, /*measuredAs=*/{"zero3"}},
+      {"zero3", "is `zero2` with the weights sharded too; each is gathered where operators read it", kZero3,
+       /*splitModel=*/nullptr, /*isCompared=*/true, /*lastResort=*/1, /*measuredAs=*/{"zero3"}},
       {"megatron",
        "splits the matmuls: columns of those whose results stay split until other matmuls sum over them (the heads of "
        "attention, the hidden layer of an MLP and of experts), rows of those others, and the vocabulary of the table "
@@ -39,6 +42,34 @@ llvm::ArrayRef<NamedStrategy> plan::getNamedStrategies() {
        "reduce-scatter returns the sums, so that no token is dropped, whatever the load",
        /*shardedCopies=*/{}, findExpertParallel, /*isCompared=*/true, /*lastResort=*/0, /*measuredAs=*/{"ep"},
        checkExpertParallel},
+      {"zero-offload",
+       "is ZeRO-Offload: `zero2` whose gradients, masters and optimizer's state are in the host's memory, where all "
+       "updates run",
+       kZero2, /*splitModel=*/nullptr, /*isCompared=*/false, /*lastResort=*/0, /*measuredAs=*/{"zero2"},
+       /*checkModel=*/nullptr, TierRule{Offload::gradients}},
+      {"zero-infinity", "is ZeRO-Infinity without its disk: `zero3` with the weights, too, in the host's memory",
+       kZero3,
+       /*splitModel=*/nullptr, /*isCompared=*/false, /*lastResort=*/0, /*measuredAs=*/{"zero3"},
+       /*checkModel=*/nullptr, TierRule{Offload::weights}},
+      {"gemini",
+       "is Gemini of Colossal-AI: `zero3` with all blocks recomputed; in the order of their first use, first weights "
+       "and then gradients with the optimizer's state stay on the device while they fit, and the rest is on the host",
+       kZero3, /*splitModel=*/nullptr, /*isCompared=*/false, /*lastResort=*/0, /*measuredAs=*/{"zero3"},
+       /*checkModel=*/nullptr, TierRule{Offload::weights, keepWhatFits, TierMeasure::free}},
+      {"twinflow",
+       "is Twin-Flow of ZeRO-Offload++: `zero-offload` that keeps the share F of the optimizer's state, from 0 to 1, "
+       "on "
+       "the device, where it is updated too",
+       kZero2, /*splitModel=*/nullptr, /*isCompared=*/false, /*lastResort=*/0, /*measuredAs=*/{"zero2"},
+       /*checkModel=*/nullptr, TierRule{Offload::gradients, keepShare, TierMeasure::nothing, /*takesShare=*/true}},
+      {"elixir",
+       "is Elixir: `zero3` with all blocks recomputed; its published rules search the size of chunks of weights and "
+       "share the device out between gathered chunks and the optimizer's state of chunks, the rest of which is on the "
+       "host",
+       kZero3, /*splitModel=*/nullptr, /*isCompared=*/false, /*lastResort=*/0, /*measuredAs=*/{"zero3"},
+       /*checkModel=*/nullptr,
+       TierRule{Offload::weights, placeChunks, TierMeasure::activations, /*takesShare=*/false,
+                /*needsOwnMemory=*/true, /*choosesUnits=*/true}},
   };
   return strategies;
 }
@@ -56,22 +87,46 @@ bool NamedStrategy::suits(mlir::ModuleOp module, MeshAttr mesh) const {
   return !checkModel || !llvm::errorToBool(checkModel(module, mesh));
 }
 
+std::string NamedStrategy::getSpelling() const { return (name + (tiers && tiers->takesShare ? "=F" : "")).str(); }
+
 std::string plan::describeNamedStrategies() {
   std::string text;
   for (const NamedStrategy &strategy : getNamedStrategies())
-    text += strategy.name.str() + ", ";
+    text += strategy.getSpelling() + ", ";
   return text + "or one for the data times one for the model, as in zero1*megatron=2";
 }
 
+/// Whether the term of `strategy` is NAME=F.
+static bool takesShare(const NamedStrategy *strategy) {
+  return strategy && strategy->tiers && strategy->tiers->takesShare;
+}
+
 std::string StrategyTerms::getText() const {
-  if (!model || !data)
-    return (model ? model : data)->name.str();
-  return (data->name + "*" + model->name + "=" + llvm::Twine(modelRanks)).str();
+  std::string text;
+  llvm::raw_string_ostream out(text);
+  if (data)
+    out << data->name;
+  if (takesShare(data))
+    out << "=" << llvm::format("%g", share);
+  if (model && data)
+    out << "*" << model->name << "=" << modelRanks;
+  else if (model)
+    out << model->name;
+  return text;
 }
 
 static const NamedStrategy *findStrategy(llvm::StringRef name) {
   const NamedStrategy *found = llvm::find_if(getNamedStrategies(), [&](auto &its) { return its.name == name; });
   return found == getNamedStrategies().end() ? nullptr : found;
+}
+
+const TierRule *plan::findTierRule(llvm::StringRef text) {
+  llvm::SmallVector<llvm::StringRef> terms;
+  text.split(terms, '*');
+  for (llvm::StringRef term : terms)
+    if (const NamedStrategy *strategy = findStrategy(term.split('=').first); strategy && strategy->tiers)
+      return &*strategy->tiers;
+  return nullptr;
 }
 
 /// Returns numbers of ranks near `ranks` that fit a strategy whose terms take `model` and `data` ranks; 0 stands for
@@ -104,7 +159,12 @@ llvm::Expected<StrategyTerms> plan::parseStrategy(llvm::StringRef text, int64_t 
                   " twice: leave one of its parts out");
     own = strategy;
     int64_t size = 0;
-    if (term.contains('=') && (count.getAsInteger(10, size) || size < 1))
+    if (takesShare(strategy)) {
+      if (!term.contains('='))
+        return fail("says of " + printable(name) + " no share of the optimizer's state: write " + name + "=0.5");
+      if (count.getAsDouble(found.share) || !(found.share >= 0 && found.share <= 1))
+        return fail("gives " + printable(name) + " the share " + printable(count) + ": use a number from 0 to 1");
+    } else if (term.contains('=') && (count.getAsInteger(10, size) || size < 1))
       return fail("gives " + printable(name) + " " + printable(count) + " ranks: use a number from 1 on");
     (strategy->isForModel() ? modelRanks : dataRanks) = size;
   }

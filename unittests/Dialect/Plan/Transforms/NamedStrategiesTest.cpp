@@ -20,7 +20,7 @@ TEST(NamedStrategiesTest, EachRowIsFilled) {
     SCOPED_TRACE(strategy.name.str());
     EXPECT_TRUE(names.insert(strategy.name).second);
     EXPECT_TRUE(!strategy.name.empty() &&
-                llvm::all_of(strategy.name, [](char c) { return llvm::isDigit(c) || (c >= 'a' && c <= 'z'); }));
+                llvm::all_of(strategy.name, [](char c) { return llvm::isDigit(c) || c == '-' || llvm::isLower(c); }));
     // The end of a sentence, in a cell of a table.
     EXPECT_TRUE(!strategy.summary.empty() && !strategy.summary.ends_with("."));
     EXPECT_FALSE(strategy.summary.contains('|'));
@@ -31,25 +31,49 @@ TEST(NamedStrategiesTest, EachRowIsFilled) {
     EXPECT_FALSE(strategy.measuredAs.empty());
     for (llvm::StringRef measured : strategy.measuredAs)
       EXPECT_EQ(tryParse(measured.str(), 4), measured);
-    EXPECT_THAT(describeNamedStrategies(), HasSubstr(strategy.name.str() + ", "));
+    EXPECT_THAT(describeNamedStrategies(), HasSubstr(strategy.getSpelling() + ", "));
+    // What the host holds is searched otherwise.
+    EXPECT_FALSE(strategy.tiers && (strategy.isCompared || strategy.lastResort > 0));
+    EXPECT_EQ(findTierRule(strategy.name) != nullptr, strategy.tiers.has_value());
   }
   ASSERT_GT(names.size(), 0u);
   EXPECT_FALSE(getLastResorts().empty());
 }
 
+/// Whether the term of the strategy has a share where those of others may have a number of ranks.
+static bool takesShare(const NamedStrategy &strategy) { return strategy.getSpelling() != strategy.name; }
+
 TEST(NamedStrategiesTest, EachIsReadBack) {
   for (const NamedStrategy &strategy : getNamedStrategies()) {
+    if (takesShare(strategy))
+      continue;
     std::string name = strategy.name.str();
     EXPECT_EQ(tryParse(name, 4), name);
     EXPECT_EQ(tryParse(name + "=4", 4), name);
     EXPECT_THAT(tryParse(name + "=3", 4), HasSubstr("does not fit 4 ranks: use 3 ranks"));
     for (const NamedStrategy &other : getNamedStrategies()) {
+      if (takesShare(other))
+        continue;
       std::string product = name + "*" + other.name.str() + "=2";
       if (strategy.isForModel() == other.isForModel())
         EXPECT_THAT(tryParse(product, 4), HasSubstr("twice: leave one of its parts out"));
       else
         EXPECT_EQ(tryParse(product, 4), strategy.isForModel() ? other.name.str() + "*" + name + "=2" : product);
     }
+  }
+}
+
+TEST(NamedStrategiesTest, SharesAreReadBack) {
+  for (const NamedStrategy &strategy : getNamedStrategies()) {
+    if (!takesShare(strategy))
+      continue;
+    std::string name = strategy.name.str();
+    for (const char *share : {"=0", "=0.3", "=1"})
+      EXPECT_EQ(tryParse(name + share, 4), name + share);
+    EXPECT_EQ(tryParse("megatron=2*" + name + "=0.25", 4), name + "=0.25*megatron=2");
+    EXPECT_THAT(tryParse(name, 4), HasSubstr("write " + name + "=0.5"));
+    for (const char *share : {"=2", "=-0.1", "=nan", "=", "=half"})
+      EXPECT_THAT(tryParse(name + share, 4), HasSubstr("use a number from 0 to 1"));
   }
 }
 

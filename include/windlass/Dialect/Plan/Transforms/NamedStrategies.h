@@ -5,16 +5,18 @@
 #define WINDLASS_DIALECT_PLAN_TRANSFORMS_NAMEDSTRATEGIES_H
 
 #include "windlass/Dialect/Plan/Transforms/StrategyChoice.h"
+#include "windlass/Dialect/Plan/Transforms/Tiers.h"
 
 #include "llvm/Support/Error.h"
 
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace windlass::plan {
 
 struct NamedStrategy {
-  /// The name that `--strategy` takes: small letters and digits.
+  /// The name that `--strategy` takes: small letters, digits and hyphens.
   llvm::StringRef name;
   /// A description of the strategy, as the end of a sentence that begins with its name.
   llvm::StringRef summary;
@@ -32,7 +34,11 @@ struct NamedStrategy {
   /// The function that says, as the end of a sentence that begins with the strategy, why a model does not suit it on a
   /// mesh; null for a strategy that suits all models.
   llvm::Error (*checkModel)(mlir::ModuleOp module, MeshAttr mesh) = nullptr;
+  /// What the strategy keeps on the host; none for a strategy with which `--offload` says that.
+  std::optional<TierRule> tiers = std::nullopt;
 
+  /// Returns the name with what has to stand behind it: NAME or NAME=F.
+  std::string getSpelling() const;
   bool isForModel() const { return splitModel != nullptr; }
   /// Whether `checkModel` has nothing to say.
   bool suits(mlir::ModuleOp module, MeshAttr mesh) const;
@@ -53,14 +59,19 @@ struct StrategyTerms {
   const NamedStrategy *data = nullptr, *model = nullptr;
   /// The number of ranks of each; 1 where the term is absent.
   int64_t dataRanks = 1, modelRanks = 1;
+  /// The share of the optimizer's state that stays on the device, where the data's term takes one.
+  double share = 0;
 
   /// Returns the text that `--strategy` takes.
   std::string getText() const;
 };
 
-/// Reads NAME[=K][*NAME[=K]] for `ranks` ranks. One of two terms may leave K out and gets the remaining ranks. The
-/// error says what is wrong and which texts would be accepted.
+/// Reads NAME[=K][*NAME[=K]] for `ranks` ranks. One of two terms may leave K out and gets the remaining ranks; a term
+/// that takes a share, NAME=F, always does. The error says what is wrong and which texts would be accepted.
 llvm::Expected<StrategyTerms> parseStrategy(llvm::StringRef text, int64_t ranks);
+
+/// Returns the rule by which the strategy that `text` names uses the host's memory; null where it has none.
+const TierRule *findTierRule(llvm::StringRef text);
 
 } // namespace windlass::plan
 
