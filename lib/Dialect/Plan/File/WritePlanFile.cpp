@@ -127,9 +127,14 @@ std::string plan::writePlanFile(const PlanFile &plan) {
   if (plan.claims) {
     writer.open("claims");
     writer.add("arena_bytes", plan.claims->arenaBytes);
+    bool isOfPipelines = plan.claims->boundNanoseconds && plan.claims->boundStages.back() > 1;
+    if (isOfPipelines && plan.claims->boundChunks != PlanClaims().boundChunks)
+      writer.add("bound_chunks", plan.claims->boundChunks);
     writer.add("bound_nanoseconds", plan.claims->boundNanoseconds ? Value(*plan.claims->boundNanoseconds) : nullptr);
     if (plan.claims->boundNanoseconds && plan.claims->boundOffload != Offload::none)
       writer.add("bound_offload", stringifyOffload(plan.claims->boundOffload));
+    if (isOfPipelines && plan.claims->boundSchedule != PlanClaims().boundSchedule)
+      writer.add("bound_schedule", plan.claims->boundSchedule);
     if (plan.claims->boundNanoseconds && plan.claims->boundStages != std::vector<int64_t>{1})
       writer.add("bound_stages", Array(plan.claims->boundStages));
     writer.add("certificate_hash", plan.claims->certificateHash);
