@@ -178,6 +178,17 @@ void BoundPrices::addRecompute(int32_t node, const std::vector<ProblemBuilder::W
   addPasses(node, StepWork::backwardBefore, StepWork::lastBackward, works);
 }
 
+void BoundPrices::addRecomputeOfFirst(int32_t node, const std::vector<ProblemBuilder::Work> &works) {
+  forEachChain([&](int32_t stream, const CutChain &chain) {
+    if (chain.kind != CutChain::Kind::recompute)
+      return;
+    std::vector<int64_t> load;
+    for (const ProblemBuilder::Work &work : works)
+      load.push_back(toWholeCost(cut->getPositions() * chain.path.backwards.front() * work.count, work.picoseconds));
+    builder.addLoad(node, stream, std::move(load));
+  });
+}
+
 int64_t BoundPrices::countUpdated(unsigned group) const {
   if (!cut || !overlaps || cut->getChains().empty())
     return static_cast<int64_t>(groups.getParameters()[group].parameters.size());
@@ -247,26 +258,41 @@ std::vector<OpResult> BoundPrices::findReshards(const ReshardSite &site) const {
   return values;
 }
 
-std::vector<ProblemBuilder::Carrier> BoundPrices::getCarriers(ArrayRef<OpResult> awaited,
-                                                              ArrayRef<OpResult> besideWeights) const {
+BoundPrices::CountedReshards BoundPrices::sortReshards(const std::vector<OpResult> &values) const {
+  CountedReshards sorted;
+  for (OpResult value : values)
+    if (least.isReadNext(value, /*skipsWeightGradients=*/false)) {
+      sorted.awaited.push_back(value);
+      if (least.mayRecomputeBefore(value))
+        sorted.besideRecompute.push_back(value);
+    } else if (least.isReadNext(value, /*skipsWeightGradients=*/true)) {
+      sorted.besideWeights.push_back(value);
+    }
+  return sorted;
+}
+
+std::vector<ProblemBuilder::Carrier> BoundPrices::getCarriers(const CountedReshards &values) const {
   std::vector<ProblemBuilder::Carrier> carriers;
-  auto add = [&](StepWork work, ArrayRef<OpResult> values) {
+  auto add = [&](StepWork work, ArrayRef<OpResult> its) {
     for (int32_t stream : getStreams(work))
-      carriers.push_back({stream, static_cast<int64_t>(values.size()) * builder.getSetting().accumulationSteps});
+      carriers.push_back({stream, static_cast<int64_t>(its.size()) * builder.getSetting().accumulationSteps});
   };
-  add(StepWork::awaitedReshard, awaited);
-  add(StepWork::reshardBesideWeights, besideWeights);
+  add(StepWork::awaitedReshard, values.awaited);
+  add(StepWork::reshardBesideWeights, values.besideWeights);
   forEachChain([&](int32_t stream, const CutChain &chain) {
-    int64_t runs = 0;
-    auto addRuns = [&](ArrayRef<OpResult> values) {
-      for (OpResult value : values) {
+    auto countRuns = [&](ArrayRef<OpResult> its) {
+      int64_t runs = 0;
+      for (OpResult value : its) {
         int64_t chunk = *cut->getLabels().find(value.getOwner());
         runs += (isBackward(value.getOwner()) ? chain.path.backwards : chain.path.forwards)[chunk];
       }
+      return runs;
     };
-    addRuns(awaited);
+    int64_t runs = countRuns(values.awaited);
+    if (chain.kind == CutChain::Kind::recompute)
+      runs -= countRuns(values.besideRecompute);
     if (chain.kind == CutChain::Kind::reshards)
-      addRuns(besideWeights);
+      runs += countRuns(values.besideWeights);
     carriers.push_back({stream, cut->getPositions() * runs});
   });
   return carriers;
@@ -291,14 +317,9 @@ void BoundPrices::addReshards(int32_t from, int32_t to, const ReshardSite &site,
   });
   if (!overlaps)
     return;
-  std::vector<OpResult> awaited, besideWeights;
-  for (OpResult value : values)
-    if (least.isReadNext(value, /*skipsWeightGradients=*/false))
-      awaited.push_back(value);
-    else if (least.isReadNext(value, /*skipsWeightGradients=*/true))
-      besideWeights.push_back(value);
-  if (!awaited.empty() || !besideWeights.empty())
-    builder.addEdgeLoad(from, to, site.type, getCarriers(awaited, besideWeights), layouts,
+  CountedReshards counted = sortReshards(values);
+  if (!counted.awaited.empty() || !counted.besideWeights.empty())
+    builder.addEdgeLoad(from, to, site.type, getCarriers(counted), layouts,
                         [=](plan::LayoutAttr found, plan::LayoutAttr wanted) {
                           return isForbidden(found, wanted) ? 0 : getPicoseconds(found, wanted);
                         });

@@ -75,6 +75,7 @@ public:
   void addOperators(int32_t node, unsigned group, int64_t recomputed) override;
   std::vector<int64_t> getRecomputeTimes(unsigned group) const override { return least.getRecomputed(group); }
   void addRecompute(int32_t node, const std::vector<ProblemBuilder::Work> &works) override;
+  void addRecomputeOfFirst(int32_t node, const std::vector<ProblemBuilder::Work> &works) override;
   void addParameters(int32_t node, unsigned group) override;
   int64_t getStashCost(int64_t count, mlir::RankedTensorType type, plan::LayoutAttr layout) override { return 0; }
   void addReshards(int32_t from, int32_t to, const ReshardSite &site, const EdgeLayouts &layouts) override;
@@ -101,10 +102,16 @@ private:
   /// Returns the values that a site reshards and whose reshards count: those of first readers, in the call of a chunk
   /// that makes the value.
   std::vector<mlir::OpResult> findReshards(const ReshardSite &site) const;
-  /// Returns the streams that carry the reshards of values, and how often they do: `awaited` those for which the next
-  /// operator waits, `besideWeights` those beside which only gradients of weights are computed.
-  std::vector<ProblemBuilder::Carrier> getCarriers(mlir::ArrayRef<mlir::OpResult> awaited,
-                                                   mlir::ArrayRef<mlir::OpResult> besideWeights) const;
+  /// The values whose reshards count.
+  struct CountedReshards {
+    /// Those for which the next operator waits, and those of them beside which operators may be recomputed.
+    std::vector<mlir::OpResult> awaited, besideRecompute;
+    /// Those beside which only gradients of weights are computed.
+    std::vector<mlir::OpResult> besideWeights;
+  };
+  CountedReshards sortReshards(const std::vector<mlir::OpResult> &values) const;
+  /// Returns the streams that carry reshards, and how often they do.
+  std::vector<ProblemBuilder::Carrier> getCarriers(const CountedReshards &values) const;
 
   const Groups &groups;
   const Labels &labels;

@@ -13,6 +13,16 @@ using namespace windlass::planner;
 /// through each of them: strategies decide which position is the slowest.
 static constexpr int64_t kSlower = 4;
 
+/// Returns the most micro-batches whose forward passes a position has run and whose backward passes it has not begun.
+static int64_t countInFlight(const schedule::Schedule &position) {
+  int64_t most = 0, now = 0;
+  for (const schedule::Action &action : position.actions) {
+    now += (action.kind == schedule::ActionKind::Forward) - (action.kind == schedule::ActionKind::Backward);
+    most = std::max(most, now);
+  }
+  return most;
+}
+
 CutStep::CutStep(const Groups &groups, plan::PipelineAttr pipeline, const CostModel &costs, int64_t positionRanks,
                  int64_t microBatches)
     : positions(pipeline.getPositions()), labels(groups, pipeline) {
@@ -30,6 +40,8 @@ CutStep::CutStep(const Groups &groups, plan::PipelineAttr pipeline, const CostMo
   if (step->placement.countChunks() != chunks)
     return;
   positionOf = step->placement.positionOf;
+  if (!isSplit && chunks == positions)
+    firstInFlight = countInFlight(step->positions.front());
   addChains(*step, getTimes(groups, costs, positionRanks));
   dropShorter(groups);
 }
@@ -69,6 +81,9 @@ void CutStep::addChains(const schedule::Pipeline &step, const std::vector<schedu
     schedule::StepPath path = paths->findToEnd();
     chains.push_back({Kind::operators, path, std::nullopt});
     chains.push_back({Kind::reshards, path, std::nullopt});
+    // On paths that turn elsewhere, the first chunk hardly recomputes.
+    if (firstInFlight > 0 && slower <= 0)
+      chains.push_back({Kind::recompute, path, std::nullopt});
     for (auto [chunk, position] : llvm::enumerate(positionOf))
       if (position == slower)
         chains.push_back({Kind::lastReductions, paths->findToLastBackward(chunk), chunk});

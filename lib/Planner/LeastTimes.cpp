@@ -140,6 +140,23 @@ bool LeastTimes::isReadNext(OpResult value, bool skipsWeightGradients) const {
   return count(reader) == count(value.getOwner()->getNextNode());
 }
 
+bool LeastTimes::mayRecomputeBefore(OpResult value) const {
+  auto isComputedStash = [](Value operand) {
+    auto stash = operand.getDefiningOp<train::StashOp>();
+    Operation *maker = stash ? findMaker(stash.getValue()) : nullptr;
+    return maker && !isPassive(maker);
+  };
+  if (!isBackward(value.getOwner()))
+    return false;
+  Operation *op = value.getOwner(), *reader = getFirstReader(value);
+  while (op != reader) {
+    op = op->getNextNode();
+    if (llvm::any_of(op->getOperands(), isComputedStash))
+      return true;
+  }
+  return false;
+}
+
 bool LeastTimes::readsFirst(OpResult value, const Use &use) const {
   Operation *reader = getFirstReader(value);
   return reader && groups.getGroup(reader) == use.group && reader->getOperand(use.operand) == value;

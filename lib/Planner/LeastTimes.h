@@ -43,6 +43,9 @@ public:
   /// Whether no operator that counts stands between the maker of a value and its first reader. With
   /// `skipsWeightGradients`, those that only gradients of parameters depend on do not matter.
   bool isReadNext(mlir::OpResult value, bool skipsWeightGradients) const;
+  /// Whether operators may be recomputed between the maker of a value of the backward pass and its first reader, which
+  /// it has: they are right before an operator that reads a stash.
+  bool mayRecomputeBefore(mlir::OpResult value) const;
   /// Whether an operator of a use is the first reader of a value.
   bool readsFirst(mlir::OpResult value, const Use &use) const;
 

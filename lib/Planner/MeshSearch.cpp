@@ -180,8 +180,10 @@ search::Problem MeshSearch::buildBound(int64_t memoryBytes, plan::PipelineAttr p
   int64_t stages = pipeline ? pipeline.getPositions() : 1;
   // The communicators of a pipeline depend on its cut, so the bound expects none.
   int64_t bytes = std::max<int64_t>(stages > 1 ? memoryBytes : memoryBytes - besideBytes, 0);
-  bytes = std::min(bytes, search::kUnlimitedBytes / stages) * stages;
+  bytes = std::min(bytes, search::kUnlimitedBytes / stages);
   llvm::fill(problem.capacity, bytes + bytes / kRowSlack);
+  // The first row of a pipeline is of one rank of each position.
+  problem.capacity.front() *= stages;
   return problem;
 }
 
