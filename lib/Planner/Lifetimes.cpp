@@ -141,22 +141,22 @@ void Lifetimes::addIntervals(Value value, int64_t made, const RecomputedPart &ow
   }
 }
 
-bool Lifetimes::isKeptByFirst(Value value) const {
+bool Lifetimes::isOfFirst(Value value) const {
   for (Operation *user : value.getUsers()) {
     if (llvm::isa<train::StashOp>(user) || plan::Recomputation::isView(user)) {
-      if (!isKeptByFirst(user->getResult(0)))
+      if (!isOfFirst(user->getResult(0)))
         return false;
-    } else if (isBackward(user) && chunkLabels->find(user) != int64_t(0)) {
+    } else if (!llvm::isa<func::ReturnOp>(user) && chunkLabels->find(user) != int64_t(0)) {
       return false;
     }
   }
   return true;
 }
 
-Lifetimes::Counts Lifetimes::count(unsigned group, unsigned result, const FindPart &find, bool isOfFirst) const {
+Lifetimes::Counts Lifetimes::count(unsigned group, unsigned result, const FindPart &find, bool countsFirst) const {
   Intervals intervals;
   for (Operation *op : groups.getOperators()[group].ops)
-    if (!isOfFirst || (chunkLabels->find(op) == int64_t(0) && isKeptByFirst(op->getResult(result))))
+    if (!countsFirst || (chunkLabels->find(op) == int64_t(0) && isOfFirst(op->getResult(result))))
       addIntervals(op->getResult(result), positions.lookup(op), find(getSegment(op)), find, intervals);
   return countInRows(intervals);
 }
@@ -273,7 +273,7 @@ std::vector<std::vector<LiveRun>> Lifetimes::getRunsOfFirst(unsigned group, unsi
   std::optional<unsigned> own = recompute.getClass(its);
   int64_t blocks = own ? countFirstBlocks(*own) : 0;
   std::vector<std::vector<LiveRun>> runs;
-  auto countOfFirst = [&](const FindPart &find) { return count(group, result, find, /*isOfFirst=*/true); };
+  auto countOfFirst = [&](const FindPart &find) { return count(group, result, find, /*countsFirst=*/true); };
   for (const Counts &counts : countByLabel(countOfFirst, own, blocks > 1 ? blocks - 1 : -1)) {
     std::vector<LiveRun> &runsOfLabel = runs.emplace_back();
     if (int64_t parts = counts.back() * firstInFlight * kRecomputeParts; parts > 0)

@@ -99,9 +99,9 @@ private:
   /// negative it comes over the border for its first use.
   void addIntervals(mlir::Value value, int64_t made, const RecomputedPart &own, const FindPart &find,
                     Intervals &intervals) const;
-  /// Whether the first chunk keeps a value for its own backward pass, and no other chunk reads it in one.
-  bool isKeptByFirst(mlir::Value value) const;
-  Counts count(unsigned group, unsigned result, const FindPart &find, bool isOfFirst = false) const;
+  /// Whether no other chunk than the first one reads a value, not even to recompute something.
+  bool isOfFirst(mlir::Value value) const;
+  Counts count(unsigned group, unsigned result, const FindPart &find, bool countsFirst = false) const;
   Counts countBorder(mlir::Value value, const FindPart &find) const;
   Counts countInRows(const Intervals &intervals) const;
   /// Returns the runs, and those by label, of values that `countValues` counts.
