@@ -167,8 +167,10 @@ protected:
                         const planner::Counterparts &counterparts, plan::PipelineAttr pipeline) {
     planner::RangeProblem &builder = mesh.getBuilder();
     search::Problem problem = builder.buildBoundWithRecompute(recompute->count(0), pipeline);
-    std::vector<int64_t> usage =
-        search::rowUsage(problem, *planner::encodeAlike(builder, *groups, choice, counterparts));
+    search::Solution solution = *planner::encodeAlike(builder, *groups, choice, counterparts);
+    // The nodes behind those of the plan are reshards, which take no memory.
+    solution.resize(problem.nodes.size(), 0);
+    std::vector<int64_t> usage = search::rowUsage(problem, solution);
     usage.resize(problem.capacity.size());
     return usage;
   }
