@@ -308,8 +308,7 @@ void BoundPrices::addReshards(int32_t from, int32_t to, const ReshardSite &site,
                 : reshards.getLeastCost(type, found, wanted);
   };
   std::vector<OpResult> values = findReshards(site);
-  int64_t serial =
-      overlaps ? 0 : static_cast<int64_t>(values.size()) * builder.getSetting().accumulationSteps;
+  int64_t serial = overlaps ? 0 : static_cast<int64_t>(values.size()) * builder.getSetting().accumulationSteps;
   builder.addEdge(from, to, site.type, layouts, [=](plan::LayoutAttr found, plan::LayoutAttr wanted) {
     if (isForbidden(found, wanted))
       return search::kForbidden;

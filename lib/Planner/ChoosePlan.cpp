@@ -304,8 +304,9 @@ std::optional<int64_t> PlanSearch::evaluate(ModuleOp planned, const plan::Strate
 
 std::optional<int64_t> PlanSearch::evaluateLeast(ModuleOp planned, const plan::StrategyChoice &choice) const {
   MeshSearch *mesh = findMesh(choice);
-  return mesh ? evaluateLeastOn(mesh->getBuilder(), *groups, choice, Counterparts(module, planned), /*pipeline=*/nullptr)
-              : std::nullopt;
+  return mesh
+             ? evaluateLeastOn(mesh->getBuilder(), *groups, choice, Counterparts(module, planned), /*pipeline=*/nullptr)
+             : std::nullopt;
 }
 
 std::optional<int64_t> planner::evaluatePlan(ModuleOp module, const plan::StrategyChoice &choice,

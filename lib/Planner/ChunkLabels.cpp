@@ -43,9 +43,8 @@ static Operators findOfWeights(const Groups &groups) {
         ofWeights.insert(&op);
     } else if (llvm::all_of(op.getOperands(), isAmong(constant))) {
       constant.insert(&op);
-    } else if (llvm::all_of(op.getOperands(), [&](Value value) {
-                 return isAmong(constant)(value) || isAmong(ofWeights)(value);
-               })) {
+    } else if (llvm::all_of(op.getOperands(),
+                            [&](Value value) { return isAmong(constant)(value) || isAmong(ofWeights)(value); })) {
       ofWeights.insert(&op);
     }
   }

@@ -157,8 +157,8 @@ llvm::Expected<SmallVector<StringAttr>> ModelCutter::cut(int64_t chunks) const {
   return begins;
 }
 
-FailureOr<plan::PipelineAttr> planner::chooseCut(ModuleOp module, const PipelineChoice &pipeline,
-                                                 int64_t positionRanks, const CostModel &costs) {
+FailureOr<plan::PipelineAttr> planner::chooseCut(ModuleOp module, const PipelineChoice &pipeline, int64_t positionRanks,
+                                                 const CostModel &costs) {
   int64_t chunks = pipeline.positions * pipeline.chunksPerPosition;
   auto begins = ModelCutter(module, positionRanks, costs).cut(chunks);
   if (!begins)

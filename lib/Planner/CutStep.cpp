@@ -110,13 +110,14 @@ void CutStep::dropShorter(const Groups &groups) {
   }
   std::vector<CutChain> longest;
   auto isShorter = [&](size_t a, size_t b) {
-    return a != b && chains[a].kind == chains[b].kind && llvm::all_of(llvm::zip_equal(counts[a], counts[b]), [](auto pair) {
-             return std::get<0>(pair) <= std::get<1>(pair);
-           });
+    return a != b && chains[a].kind == chains[b].kind &&
+           llvm::all_of(llvm::zip_equal(counts[a], counts[b]),
+                        [](auto pair) { return std::get<0>(pair) <= std::get<1>(pair); });
   };
   // Of chains that count the same, the first is kept.
   for (size_t a = 0; a < chains.size(); ++a)
-    if (llvm::none_of(llvm::seq(chains.size()), [&](size_t b) { return isShorter(a, b) && !(isShorter(b, a) && a < b); }))
+    if (llvm::none_of(llvm::seq(chains.size()),
+                      [&](size_t b) { return isShorter(a, b) && !(isShorter(b, a) && a < b); }))
       longest.push_back(chains[a]);
   chains = std::move(longest);
 }

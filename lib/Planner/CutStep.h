@@ -15,7 +15,8 @@ struct CutChain {
     operators, ///< all operators of the calls, and the reshards for which they wait; squares of gradients at the end
     recompute, ///< the same with what the first chunk recomputes, without the reshards beside which this may run
     reshards,  ///< the same without gradients of weights, but with the reshards beside which only these are computed
-    lastReductions, ///< operators and reshards before the last backward of a chunk, then the reductions that begin in it
+    lastReductions, ///< operators and reshards before the last backward of a chunk, then the reductions that begin in
+                    ///< it
   };
   Kind kind;
   schedule::StepPath path;
@@ -36,8 +37,8 @@ public:
   /// Whether the schedule splits backwards, so that their operators run in another order than that of the program.
   bool splitsBackwards() const { return isSplit; }
 
-  /// Returns the number of micro-batches whose whole stash of the first chunk the first position holds at one moment, at
-  /// which no backward pass runs there; 0 where it is not known, or where positions have several chunks.
+  /// Returns the number of micro-batches whose whole stash of the first chunk the first position holds at one moment,
+  /// at which no backward pass runs there; 0 where it is not known, or where positions have several chunks.
   int64_t getFirstInFlight() const { return firstInFlight; }
 
   /// Returns how often operators run on a chain, `members` by chunk, of the forward or of the backward pass.

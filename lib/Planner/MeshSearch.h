@@ -48,8 +48,8 @@ public:
   void build(int parts);
   /// Returns that problem for a rank's memory, and builds it where needed.
   const search::Problem &getProblem(int parts, int64_t memoryBytes);
-  /// Builds the problem that bounds the steps of all plans that fit into a rank's memory. With a `pipeline` of S positions, which
-  /// is null for none, it bounds S times the step of the pipelines whose positions have this mesh.
+  /// Builds the problem that bounds the steps of all plans that fit into a rank's memory. With a `pipeline` of S
+  /// positions, which is null for none, it bounds S times the step of the pipelines whose positions have this mesh.
   search::Problem buildBound(int64_t memoryBytes, plan::PipelineAttr pipeline);
 
   /// Evaluates the known plans for a rank's memory, adds them to `named`, and returns the least cost of those that fit.

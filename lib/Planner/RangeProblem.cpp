@@ -108,8 +108,8 @@ search::Problem RangeProblem::buildBound(const RecomputeCounts &counts, bool cho
   ProblemBuilder own(setting, reshards);
   LeastTimes least(groups, labels, costs, base.mesh, /*isCut=*/cut);
   BoundPrices prices(groups, labels, reshards, least, parameterCosts, overlaps, cut, own);
-  Lifetimes lifetimes =
-      cut ? Lifetimes::ofStash(groups, recompute, &cut->getLabels(), cut->getFirstInFlight()) : Lifetimes(groups, recompute, 0, setting.inFlight);
+  Lifetimes lifetimes = cut ? Lifetimes::ofStash(groups, recompute, &cut->getLabels(), cut->getFirstInFlight())
+                            : Lifetimes(groups, recompute, 0, setting.inFlight);
   return RangeAssembly(groups, recompute, base, labels, parameterCosts, own, prices, nodes)
       .build(lifetimes, counts, choosesRecompute);
 }

@@ -43,8 +43,8 @@ public:
   /// scheduled as it says, each of their positions on the mesh. A solution costs no more than S times the step of the
   /// plan that it stands for (`BoundPrices`). The memory is that of one rank of each position, together.
   /// A row bounds it: when the forward pass of a micro-batch has ended and its backward pass has not begun, the
-  /// positions hold at least all copies of parameters and the stash of this micro-batch. A second row bounds that of the
-  /// first position, with the stashes of its micro-batches in flight, where the schedule says how many these are.
+  /// positions hold at least all copies of parameters and the stash of this micro-batch. A second row bounds that of
+  /// the first position, with the stashes of its micro-batches in flight, where the schedule says how many these are.
   search::Problem buildBound(plan::PipelineAttr pipeline);
   /// Builds the same problem without that choice, for a plan that recomputes the operators `counts`.
   search::Problem buildBoundWithRecompute(const RecomputeCounts &counts, plan::PipelineAttr pipeline);

@@ -24,8 +24,8 @@ struct ChosenMemory {
 /// two kinds of nodes have a label for each distinct case of the node that they belong to, so that tables stay small.
 /// The number of a group's node is that of the group.
 ///
-/// Where `lifetimes` has a row of the first chunk of a cut model, its blocks have such nodes of their own. Nothing links
-/// the two choices: that for all blocks pays in the sums over all positions, that of the first chunk on paths.
+/// Where `lifetimes` has a row of the first chunk of a cut model, its blocks have such nodes of their own. Nothing
+/// links the two choices: that for all blocks pays in the sums over all positions, that of the first chunk on paths.
 void addRecomputeChoice(ProblemBuilder &builder, RangePrices &prices, const Groups &groups,
                         const RecomputeClasses &recompute, const Lifetimes &lifetimes,
                         const std::vector<ChosenMemory> &memory);

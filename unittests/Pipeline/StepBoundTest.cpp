@@ -164,7 +164,7 @@ protected:
   /// Returns the bytes that the rows of the bound of a pipeline count for a plan that recomputes nothing: of all
   /// positions, and of the first one if there is a second row.
   std::vector<int64_t> countRowBytes(planner::MeshSearch &mesh, const plan::StrategyChoice &choice,
-                        const planner::Counterparts &counterparts, plan::PipelineAttr pipeline) {
+                                     const planner::Counterparts &counterparts, plan::PipelineAttr pipeline) {
     planner::RangeProblem &builder = mesh.getBuilder();
     search::Problem problem = builder.buildBoundWithRecompute(recompute->count(0), pipeline);
     search::Solution solution = *planner::encodeAlike(builder, *groups, choice, counterparts);
