@@ -31,6 +31,9 @@ struct BoundCase {
   /// launches and messages do, as in large models; on slow links too, bytes take longer than operators.
   double deviceRate = 1, linkRate = 1;
   int64_t microBatches = 8;
+  /// The share of a step that the least time of some plan is at least: a bound that is too high by more than the rest
+  /// fails.
+  double tightest = 0;
 };
 
 void PrintTo(const BoundCase &its, std::ostream *out) {
@@ -262,6 +265,7 @@ TEST_P(StepBoundTest, NoPlanIsSimulatedBelowItsLeastTimeOrTheBound) {
         EXPECT_GE(*least, bounds[k]) << "mesh " << k << ", draw " << i;
     }
   EXPECT_GT(plans, 0);
+  EXPECT_GE(tightest, GetParam().tightest);
   RecordProperty("plans", plans);
   RecordProperty("percent", static_cast<int>(100 * tightest));
 }
@@ -305,7 +309,7 @@ INSTANTIATE_TEST_SUITE_P(
                     BoundCase{"gpt2-tiny", "h100:1x8", "bf16", true, false, {2, "interleaved", 2}, kSlow, 1},
                     BoundCase{"gpt2-tiny", "h100:1x8", "bf16", true, false, {2, "1f1b", 1}, kSlow, kSlow},
                     BoundCase{"llama-tiny", "a100-40g:1x4", "bf16", true, true, {2, "1f1b", 1}},
-                    BoundCase{"llama-tiny", "h100:1x4", "bf16", false, false, {2, "1f1b", 1}, kSlow, 1, 64},
+                    BoundCase{"llama-tiny", "h100:1x4", "bf16", false, false, {2, "1f1b", 1}, kSlow, 1, 64, 0.8},
                     BoundCase{"llama-tiny", "h100:1x4", "f32", false, false, {2, "gpipe", 1}, kSlow, kSlow},
                     BoundCase{"llama-tiny", "h100:4x2", "f32", false, false, {4, "1f1b", 1}, kSlow, 1},
                     BoundCase{"llama-tiny", "h100:8x1", "f32", false, true, {2, "interleaved", 2}},
@@ -313,11 +317,12 @@ INSTANTIATE_TEST_SUITE_P(
                     BoundCase{"bert-tiny", "cpu:4", "f32", true, true, {2, "interleaved", 2}},
                     BoundCase{"opt-tiny", "l4:2x2", "f16", false, true, {2, "gpipe", 1}},
                     BoundCase{"opt-tiny", "h100:1x8", "f32", false, false, {4, "gpipe", 1}, kSlow, 1},
-                    BoundCase{"vit-tiny", "h200:1x4", "f32", false, false, {2, "1f1b", 1}, kSlow, 1, 64},
+                    BoundCase{"vit-tiny", "h200:1x4", "f32", false, false, {2, "1f1b", 1}, kSlow, 1, 64, 0.8},
                     BoundCase{"moe-tiny", "h100:2x2", "bf16", false, false, {2, "interleaved", 2}, kSlow, kSlow},
-                    BoundCase{"mixtral-tiny", "h100:1x4", "bf16", false, false, {2, "1f1b", 1}, kSlow, 1, 64},
+                    BoundCase{"mixtral-tiny", "h100:1x4", "bf16", false, false, {2, "1f1b", 1}, kSlow, 1, 64, 0.85},
                     BoundCase{"mlp", "h100:1x8", "f32", false, false, {2, "1f1b", 1}, kSlow, kSlow, 4},
-                    BoundCase{"gpt2-tiny-dropout", "h100:1x2", "bf16", false, false, {2, "gpipe", 1}, kSlow, 1, 64}),
+                    BoundCase{
+                        "gpt2-tiny-dropout", "h100:1x2", "bf16", false, false, {2, "gpipe", 1}, kSlow, 1, 64, 0.8}),
     nameOf);
 
 } // namespace
