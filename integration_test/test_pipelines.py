@@ -213,7 +213,9 @@ class PlanTest(PipelineCase):
             self.assertLessEqual(found['bound_seconds'], found['simulated_seconds'])
             self.succeed('plan', model, '--verify', path)
             bounds.append(found['bound_seconds'])
-        self.assertEqual(bounds, sorted(bounds))
+        # Prices are searched, so that bounds which memory hardly changes differ a little.
+        for before, after in zip(bounds, bounds[1:]):
+            self.assertGreaterEqual(after, 0.999 * before)
 
     def test_false_bounds(self):
         """A bound that the certificates do not prove, or of other plans than they are of, is refused."""
