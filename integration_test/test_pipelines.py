@@ -202,13 +202,14 @@ class PlanTest(PipelineCase):
             self.assertLessEqual(found['simulated_seconds'], named['simulated_seconds'])
 
     def test_no_step_is_below_the_bound(self):
-        """The bound of a searched plan holds for named strategies and all schedules. Where operators decide and micro-batches are many, it is near."""
+        """The bound of a searched plan holds for named strategies by the same schedule. Where operators decide and micro-batches are many, it is near."""
         machine = self.machine(4, 10**11)
         for family in ('gpt', 'llama'):
             model = self.model(family, layers=4, width=64)
-            found, _ = self.search(model, machine, '--stages', 2)
-            self.assertLess(found['step_over_bound'], 1.5)
             for schedule in ('1f1b', 'gpipe', 'interleaved', 'interleaved=2', 'zb1p', 'zbv'):
+                found, path = self.search(model, machine, '--stages', 2, '--schedule', schedule)
+                self.assertLess(found['step_over_bound'], 1.5)
+                self.succeed('plan', model, '--verify', path)
                 for strategy in ('ddp', 'zero2', 'zero3', 'megatron'):
                     with self.subTest(family=family, schedule=schedule, strategy=strategy):
                         named, _ = self.search(model, machine, '--stages', 2, '--schedule', schedule, '--strategy', strategy)
@@ -225,7 +226,9 @@ class PlanTest(PipelineCase):
             self.assertLessEqual(found['bound_seconds'], found['simulated_seconds'])
             self.succeed('plan', model, '--verify', path)
             bounds.append(found['bound_seconds'])
-        self.assertEqual(bounds, sorted(bounds))
+        # Prices are searched, so that bounds which memory hardly changes differ a little.
+        for before, after in zip(bounds, bounds[1:]):
+            self.assertGreaterEqual(after, 0.999 * before)
 
     def test_false_bounds(self):
         """A bound that the certificates do not prove, or of other plans than they are of, is refused."""
@@ -244,6 +247,8 @@ class PlanTest(PipelineCase):
         for change, words in (({'bound_nanoseconds': bound + 1}, f'bound_nanoseconds {bound + 1}, but it is {bound}'),
                               ({'bound_stages': [1]}, 'other numbers of stages than its own, which has 2 stages'),
                               ({'bound_stages': [2, 3]}, 'plans of 3 stages, which cannot share 4 devices evenly'),
+                              ({'bound_schedule': 'gpipe'}, 'cut and scheduled as the search does, but it is not one'),
+                              ({'bound_chunks': 2}, 'cut and scheduled as the search does, but it is not one'), ({'bound_chunks': 0}, 'claims.bound_chunks'),
                               ({'bound_stages': [1, 2]}, 'meshes, but'), ({'bound_stages': [2, 2]}, 'claims.bound_stages must be'),
                               ({'bound_stages': []}, 'claims.bound_stages must be')):
             path.write_text(json.dumps({**plan, 'claims': {**plan['claims'], **change}}))

@@ -183,8 +183,8 @@ std::string offloadText(const PlanReport &report) {
   return text + "\n";
 }
 
-/// Returns what plans the bound is of, as " of 1, 2 or 4 stages with any cut and schedule with --offload optimizer";
-/// empty where it is of all plans that were searched.
+/// Returns what plans the bound is of, as " of 1 or 2 stages, cut and scheduled as the search does with --offload
+/// optimizer"; empty where it is of all plans that were searched.
 std::string boundedText(const PlanReport &report) {
   std::string text = report.search->hasStages() ? " " + describeBoundStages(report.search->boundStages) : "";
   plan::Offload offload = report.search->boundOffload;

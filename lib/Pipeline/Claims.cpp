@@ -115,6 +115,8 @@ plan::PlanClaims windlass::makeClaims(const SearchSummary &search, const Schedul
   claims.costNanoseconds = search.costNanoseconds;
   claims.boundNanoseconds = search.boundNanoseconds;
   claims.boundStages = search.boundStages;
+  claims.boundSchedule = choice.pipeline.schedule;
+  claims.boundChunks = choice.pipeline.chunksPerPosition;
   claims.boundOffload = search.boundOffload;
   claims.arenaBytes = schedule.bytes - schedule.reserve.total();
   claims.peakBytes = schedule.liveBytes - schedule.reserve.total();
@@ -126,7 +128,7 @@ plan::PlanClaims windlass::makeClaims(const SearchSummary &search, const Schedul
 
 std::string windlass::describeBoundStages(llvm::ArrayRef<int64_t> stages) {
   bool hasPipelines = stages.back() > 1;
-  return "of " + listOf(stages) + (hasPipelines ? " stages with any cut and schedule" : " stage");
+  return "of " + listOf(stages) + (hasPipelines ? " stages, cut and scheduled as the search does" : " stage");
 }
 
 std::string windlass::hashOfPlan(const plan::PlanFile &plan) { return plan::hashPlan(plan, planner::kModelVersion); }
@@ -203,6 +205,8 @@ private:
     return compare("peak_bytes", claims.peakBytes, plan.schedule.liveBytes - reserve);
   }
 
+  /// Returns the cut and the schedule of plans of `stages` stages in the search that found the plan.
+  FailureOr<plan::PipelineAttr> chooseCut(int64_t stages);
   /// Adds the problems of all meshes of plans of `stages` stages; `searches` keeps what they refer to.
   LogicalResult addProblems(int64_t stages, std::vector<std::unique_ptr<planner::PlanSearch>> &searches,
                             std::vector<planner::SearchedMesh> &meshes);
@@ -217,12 +221,29 @@ private:
   int64_t cost = 0;
 };
 
+FailureOr<plan::PipelineAttr> ClaimsCheck::chooseCut(int64_t stages) {
+  planner::PipelineChoice pipeline = {stages, claims.boundSchedule, claims.boundChunks};
+  FailureOr<plan::PipelineAttr> cut =
+      planner::chooseCut(plan.unplanned, pipeline, choice.cluster.getDevices() / stages, costs);
+  auto own = plan.planned->getAttrOfType<plan::PipelineAttr>(plan::kPipelineAttr);
+  if (succeeded(cut) && own && own.getPositions() == stages && own != *cut)
+    return fail("the plan claims a bound of plans that are cut and scheduled as the search does, but it is not one");
+  return cut;
+}
+
 LogicalResult ClaimsCheck::addProblems(int64_t stages, std::vector<std::unique_ptr<planner::PlanSearch>> &searches,
                                        std::vector<planner::SearchedMesh> &meshes) {
   int64_t devices = choice.cluster.getDevices();
   if (devices % stages != 0)
     return fail("the plan claims a bound of plans of " + std::to_string(stages) + " stages, which cannot share " +
                 countOf(devices, "device") + " evenly");
+  plan::PipelineAttr pipeline;
+  if (stages > 1) {
+    FailureOr<plan::PipelineAttr> cut = chooseCut(stages);
+    if (failed(cut))
+      return failure();
+    pipeline = *cut;
+  }
   ThreadedContext threaded(context);
   auto search = planner::PlanSearch::create(plan.unplanned, devices / stages, costs,
                                             static_cast<int>(choice.searchThreads), plan.pins);
@@ -230,7 +251,7 @@ LogicalResult ClaimsCheck::addProblems(int64_t stages, std::vector<std::unique_p
     return failure();
   (*search)->setBesideBytes(
       [&](const plan::StrategyChoice &mesh) { return expectCommunication(mesh, choice.cluster); });
-  std::vector<planner::SearchedMesh> its = (*search)->getProblems(getSearchedMemory(choice), stages);
+  std::vector<planner::SearchedMesh> its = (*search)->getProblems(getSearchedMemory(choice), pipeline);
   meshes.insert(meshes.end(), std::make_move_iterator(its.begin()), std::make_move_iterator(its.end()));
   searches.push_back(std::move(*search));
   return success();

@@ -142,7 +142,8 @@ FailureOr<FoundPlan> windlass::searchPlan(ModuleOp module, const PlanChoice &cho
   bool isBounded = bool(found.planned);
   bool isPipeline = !choice.pipeline.hasOnePosition();
   if (isBounded || isPipeline)
-    found.bounded = (*plans)->getProblems(getSearchedMemory(choice), choice.pipeline.positions);
+    found.bounded = (*plans)->getProblems(getSearchedMemory(choice),
+                                          module->getAttrOfType<plan::PipelineAttr>(plan::kPipelineAttr));
   if (!isBounded && isPipeline) {
     found.refuse = [context, stages = choice.pipeline.positions, limit = choice.getMemoryLimit()]() -> LogicalResult {
       return emitError(context, Code::memory) << "no plan of " << stages << " stages was found that fits into "

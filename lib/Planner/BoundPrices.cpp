@@ -34,7 +34,7 @@ constexpr Chain kChains[] = {
     {"host", uint32_t(StepWork::hostAddition)},
     {"copies to the device", uint32_t(StepWork::fetch)},
 };
-/// The chains of the micro-batches of a pipeline.
+/// The chains of the micro-batches of a pipeline that are sums over all positions.
 constexpr Chain kCutChains[] = {
     {"operators", kOperators | StepWork::squares},
     {"last reductions", StepWork::forward | StepWork::lastReduction | StepWork::trailingReduction},
@@ -64,31 +64,28 @@ bool keepsOnHost(const Groups &groups) {
   });
 }
 
-/// Returns the whole nanoseconds in `count` times `picoseconds`.
-int64_t toWholeCost(int64_t count, int64_t picoseconds) {
-  __int128 cost = static_cast<__int128>(count) * picoseconds / 1000;
-  return static_cast<int64_t>(std::min<__int128>(cost, search::kForbidden));
-}
-
 } // namespace
 
-StepWindows BoundPrices::makeWindows(const Groups &groups, bool overlaps, bool isCut) {
+StepWindows BoundPrices::makeWindows(const Groups &groups, bool overlaps, const CutStep *cut) {
   std::vector<Window> windows;
   if (!overlaps)
     return StepWindows();
-  for (llvm::ArrayRef<Chain> chains : getWindows(isCut, keepsOnHost(groups))) {
+  for (llvm::ArrayRef<Chain> chains : getWindows(cut, keepsOnHost(groups))) {
     Window &window = windows.emplace_back();
     for (const Chain &chain : chains)
       window.streams.push_back({chain.name});
   }
+  if (cut)
+    for (size_t i = 0; i < cut->getChains().size(); ++i)
+      windows.front().streams.push_back({"path " + std::to_string(i)});
   return StepWindows(std::move(windows));
 }
 
 BoundPrices::BoundPrices(const Groups &groups, const Labels &labels, Reshards &reshards, const LeastTimes &least,
-                         const std::vector<ParameterCosts> &parameterCosts, bool overlaps, bool isCut,
+                         const std::vector<ParameterCosts> &parameterCosts, bool overlaps, const CutStep *cut,
                          ProblemBuilder &builder)
     : groups(groups), labels(labels), reshards(reshards), least(least), parameterCosts(parameterCosts),
-      overlaps(overlaps), isCut(isCut), usesHost(keepsOnHost(groups)), builder(builder),
+      overlaps(overlaps), cut(cut), usesHost(keepsOnHost(groups)), builder(builder),
       isTrailing(groups.getParameters().size(), false) {
   // A gradient is a result of one operator, so the last maker of a parameter's is its only one.
   for (unsigned group = 0; group < groups.getOperators().size(); ++group)
@@ -101,13 +98,24 @@ BoundPrices::BoundPrices(const Groups &groups, const Labels &labels, Reshards &r
 std::vector<int32_t> BoundPrices::getStreams(StepWork work) const {
   std::vector<int32_t> streams;
   int32_t stream = 0;
-  for (llvm::ArrayRef<Chain> chains : getWindows(isCut, usesHost))
+  for (llvm::ArrayRef<Chain> chains : getWindows(cut, usesHost)) {
     for (const Chain &chain : chains) {
       if (chain.works & static_cast<uint32_t>(work))
         streams.push_back(stream);
       ++stream;
     }
+    // The chains of a cut are the last ones of the first window.
+    stream += cut && chains.data() != kUpdateChains ? static_cast<int32_t>(cut->getChains().size()) : 0;
+  }
   return streams;
+}
+
+void BoundPrices::forEachChain(llvm::function_ref<void(int32_t, const CutChain &)> add) const {
+  if (!cut || !overlaps)
+    return;
+  auto first = static_cast<int32_t>(getWindows(cut, usesHost).front().size());
+  for (auto [i, chain] : llvm::enumerate(cut->getChains()))
+    add(first + static_cast<int32_t>(i), chain);
 }
 
 void BoundPrices::addWork(int32_t node, StepWork work, std::vector<int64_t> nanoseconds) {
@@ -129,7 +137,22 @@ void BoundPrices::addPasses(int32_t node, StepWork before, StepWork last,
   addWork(node, last, std::move(ofLast));
 }
 
+void BoundPrices::addRuns(int32_t node, unsigned group) {
+  bool isOfBackward = isBackward(groups.getOperators()[group].front()), isForWeights = least.isWeightGradient(group);
+  std::vector<int64_t> members = cut ? cut->getLabels().countOperators(group) : std::vector<int64_t>();
+  forEachChain([&](int32_t stream, const CutChain &chain) {
+    if (isForWeights && chain.kind == CutChain::Kind::reshards)
+      return;
+    int64_t count = cut->getPositions() * CutStep::countRuns(chain, members, isOfBackward);
+    std::vector<int64_t> load;
+    for (int64_t each : least.get(group))
+      load.push_back(toWholeCost(count, each));
+    builder.addLoad(node, stream, std::move(load));
+  });
+}
+
 void BoundPrices::addOperators(int32_t node, unsigned group, int64_t recomputed) {
+  addRuns(node, group);
   const OperatorGroup &its = groups.getOperators()[group];
   auto members = static_cast<int64_t>(its.ops.size());
   auto count = [](int64_t count, const std::vector<int64_t> &picoseconds) {
@@ -155,17 +178,53 @@ void BoundPrices::addRecompute(int32_t node, const std::vector<ProblemBuilder::W
   addPasses(node, StepWork::backwardBefore, StepWork::lastBackward, works);
 }
 
+void BoundPrices::addRecomputeOfFirst(int32_t node, const std::vector<ProblemBuilder::Work> &works) {
+  forEachChain([&](int32_t stream, const CutChain &chain) {
+    if (chain.kind != CutChain::Kind::recompute)
+      return;
+    std::vector<int64_t> load;
+    for (const ProblemBuilder::Work &work : works)
+      load.push_back(toWholeCost(cut->getPositions() * chain.path.backwards.front() * work.count, work.picoseconds));
+    builder.addLoad(node, stream, std::move(load));
+  });
+}
+
+int64_t BoundPrices::countUpdated(unsigned group) const {
+  if (!cut || !overlaps || cut->getChains().empty())
+    return static_cast<int64_t>(groups.getParameters()[group].parameters.size());
+  // The update comes behind chains that end on any position.
+  return cut->getPositions() * cut->countLeast(cut->getLabels().countParameters(group));
+}
+
+void BoundPrices::addToChains(int32_t node, unsigned group, const std::vector<int64_t> &squares,
+                              const std::vector<int64_t> &lastReductions) {
+  std::vector<int64_t> members = cut ? cut->getLabels().countParameters(group) : std::vector<int64_t>();
+  forEachChain([&](int32_t stream, const CutChain &chain) {
+    int64_t count = chain.reduced ? members[*chain.reduced] : cut->countOn(chain.path.position, members);
+    std::vector<int64_t> load;
+    for (int64_t each : chain.reduced ? lastReductions : squares)
+      load.push_back(multiplyCost(cut->getPositions() * count, each));
+    builder.addLoad(node, stream, std::move(load));
+  });
+}
+
 void BoundPrices::addParameters(int32_t node, unsigned group) {
   auto members = static_cast<int64_t>(groups.getParameters()[group].parameters.size());
+  int64_t updated = countUpdated(group);
   std::vector<LeastParameterTimes> times;
   for (const ParameterLabel &label : labels.ofParameter(group))
     times.push_back(parameterCosts[group].getLeastTimes(label));
-  auto add = [&](StepWork work, int64_t LeastParameterTimes::*time) {
+  auto get = [&](int64_t count, int64_t LeastParameterTimes::*time) {
     std::vector<int64_t> nanoseconds;
     for (const LeastParameterTimes &each : times)
-      nanoseconds.push_back(multiplyCost(members, each.*time));
-    addWork(node, work, std::move(nanoseconds));
+      nanoseconds.push_back(multiplyCost(count, each.*time));
+    return nanoseconds;
   };
+  auto add = [&](StepWork work, int64_t LeastParameterTimes::*time) {
+    bool isOfUpdate = work == StepWork::update || work == StepWork::updateGather || work == StepWork::hostUpdate;
+    addWork(node, work, get(isOfUpdate ? updated : members, time));
+  };
+  addToChains(node, group, get(1, &LeastParameterTimes::squares), get(1, &LeastParameterTimes::lastReduction));
   add(isTrailing[group] ? StepWork::trailingReduction : StepWork::lastReduction, &LeastParameterTimes::lastReduction);
   add(StepWork::reductionBefore, &LeastParameterTimes::reductionsBefore);
   add(StepWork::gather, &LeastParameterTimes::gathers);
@@ -179,35 +238,89 @@ void BoundPrices::addParameters(int32_t node, unsigned group) {
   add(StepWork::hostUpdate, &LeastParameterTimes::hostUpdate);
 }
 
+std::vector<OpResult> BoundPrices::findReshards(const ReshardSite &site) const {
+  std::vector<OpResult> values;
+  if (!site.result || (site.kind != ReshardSite::Kind::made && site.kind != ReshardSite::Kind::used))
+    return values;
+  for (Operation *op : groups.getOperators()[site.result->first].ops) {
+    OpResult value = op->getResult(site.result->second);
+    // Readers that want the same layout share a reshard, so that of the first reader is the only one that counts.
+    if (site.kind == ReshardSite::Kind::used && !least.readsFirst(value, site.use))
+      continue;
+    if (cut) {
+      Operation *reader = least.getFirstReader(value);
+      bool isInOrder = !cut->splitsBackwards() || !isBackward(op);
+      if (!reader || !isInOrder || !cut->getLabels().runTogether(op, reader))
+        continue;
+    }
+    values.push_back(value);
+  }
+  return values;
+}
+
+BoundPrices::CountedReshards BoundPrices::sortReshards(const std::vector<OpResult> &values) const {
+  CountedReshards sorted;
+  for (OpResult value : values)
+    if (least.isReadNext(value, /*skipsWeightGradients=*/false)) {
+      sorted.awaited.push_back(value);
+      if (least.mayRecomputeBefore(value))
+        sorted.besideRecompute.push_back(value);
+    } else if (least.isReadNext(value, /*skipsWeightGradients=*/true)) {
+      sorted.besideWeights.push_back(value);
+    }
+  return sorted;
+}
+
+std::vector<ProblemBuilder::Carrier> BoundPrices::getCarriers(const CountedReshards &values) const {
+  std::vector<ProblemBuilder::Carrier> carriers;
+  auto add = [&](StepWork work, ArrayRef<OpResult> its) {
+    for (int32_t stream : getStreams(work))
+      carriers.push_back({stream, static_cast<int64_t>(its.size()) * builder.getSetting().accumulationSteps});
+  };
+  add(StepWork::awaitedReshard, values.awaited);
+  add(StepWork::reshardBesideWeights, values.besideWeights);
+  forEachChain([&](int32_t stream, const CutChain &chain) {
+    auto countRuns = [&](ArrayRef<OpResult> its) {
+      int64_t runs = 0;
+      for (OpResult value : its) {
+        int64_t chunk = *cut->getLabels().find(value.getOwner());
+        runs += (isBackward(value.getOwner()) ? chain.path.backwards : chain.path.forwards)[chunk];
+      }
+      return runs;
+    };
+    int64_t runs = countRuns(values.awaited);
+    if (chain.kind == CutChain::Kind::recompute)
+      runs -= countRuns(values.besideRecompute);
+    if (chain.kind == CutChain::Kind::reshards)
+      runs += countRuns(values.besideWeights);
+    carriers.push_back({stream, cut->getPositions() * runs});
+  });
+  return carriers;
+}
+
 void BoundPrices::addReshards(int32_t from, int32_t to, const ReshardSite &site, const EdgeLayouts &layouts) {
   auto isForbidden = [this, type = site.type](plan::LayoutAttr found, plan::LayoutAttr wanted) {
     return reshards.getCost(type, found, wanted) >= search::kForbidden;
   };
   std::optional<RowSite> rows = findRowSite(groups, site);
-  auto getNanoseconds = [this, site, rows](plan::LayoutAttr found, plan::LayoutAttr wanted) {
-    return toWholeCost(site.count * builder.getSetting().accumulationSteps,
-                       rows ? reshards.getLeastRowCost(site.type, found, wanted, rows->route)
-                            : reshards.getLeastCost(site.type, found, wanted));
+  auto getPicoseconds = [this, type = site.type, rows](plan::LayoutAttr found, plan::LayoutAttr wanted) {
+    return rows ? reshards.getLeastRowCost(type, found, wanted, rows->route)
+                : reshards.getLeastCost(type, found, wanted);
   };
-  // Readers that want the same layout share a reshard, so that of the first reader is the only one that counts.
-  bool isCounted =
-      !isCut && site.result &&
-      (site.kind == ReshardSite::Kind::made ||
-       (site.kind == ReshardSite::Kind::used && least.readsFirst(site.result->first, site.result->second, site.use)));
-  bool isSerial = isCounted && !overlaps;
+  std::vector<OpResult> values = findReshards(site);
+  int64_t serial = overlaps ? 0 : static_cast<int64_t>(values.size()) * builder.getSetting().accumulationSteps;
   builder.addEdge(from, to, site.type, layouts, [=](plan::LayoutAttr found, plan::LayoutAttr wanted) {
     if (isForbidden(found, wanted))
       return search::kForbidden;
-    return isSerial ? getNanoseconds(found, wanted) : 0;
+    return serial > 0 ? toWholeCost(serial, getPicoseconds(found, wanted)) : 0;
   });
-  if (!isCounted || !overlaps)
+  if (!overlaps)
     return;
-  bool isAwaited = least.isReadNext(site.result->first, site.result->second, /*skipsWeightGradients=*/false);
-  if (isAwaited || least.isReadNext(site.result->first, site.result->second, /*skipsWeightGradients=*/true))
-    builder.addEdgeLoad(from, to, site.type,
-                        getStreams(isAwaited ? StepWork::awaitedReshard : StepWork::reshardBesideWeights), layouts,
+  CountedReshards counted = sortReshards(values);
+  if (!counted.awaited.empty() || !counted.besideWeights.empty())
+    builder.addEdgeLoad(from, to, site.type, getCarriers(counted), layouts,
                         [=](plan::LayoutAttr found, plan::LayoutAttr wanted) {
-                          return isForbidden(found, wanted) ? 0 : getNanoseconds(found, wanted);
+                          return isForbidden(found, wanted) ? 0 : getPicoseconds(found, wanted);
                         });
 }
 

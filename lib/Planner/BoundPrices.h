@@ -2,6 +2,7 @@
 #ifndef WINDLASS_LIB_PLANNER_BOUNDPRICES_H
 #define WINDLASS_LIB_PLANNER_BOUNDPRICES_H
 
+#include "CutStep.h"
 #include "LeastTimes.h"
 #include "ProblemNodes.h"
 #include "RangePrices.h"
@@ -52,27 +53,29 @@ enum class StepWork : uint32_t {
 /// device. CPU ranks do one thing at a time, so
 /// all work adds up.
 ///
-/// A pipeline whose S positions share the model takes at least 1 / S of the sum over all positions of what each of them
-/// takes at least. What holds for every cut and every order of micro-batches is summed up:
-/// - The compute stream of a position runs its operators, one after the other.
-/// - A reduction of a gradient begins behind the last backward pass of its chunk, which waits for the loss: all forward
-///   passes of the position have run then.
+/// The problem of a pipeline of S positions bounds S times its step. The sum over all positions of what each of them
+/// takes at least is no more than that, and so is S times the length of a path through the step (`CutChain`):
+/// - The compute stream of a position runs its operators, one after the other, and waits for reshards as above where
+///   maker and reader are in one call of a chunk.
+/// - A call of a chunk begins on the compute stream when the calls before it on the path have ended there.
+/// - Reductions of the last micro-batch's gradients of a chunk begin when its last backward pass does or later.
 /// - One communicator of a position carries all collectives of its parameters and gradients, one after the other.
-/// - The update comes on top on each position as above.
-/// Reshards do not count: a cut may stand between the maker and the reader, and then the stream does other work.
+/// - The update of a position comes on top. It counts what each position updates at least, S times.
 class BoundPrices : public RangePrices {
 public:
-  /// `overlaps` says whether collectives run at the same time as operators, `isCut` whether the sums are of a pipeline.
+  /// `overlaps` says whether collectives run at the same time as operators; `cut` is the step of a pipeline, or null.
   /// Refers to its arguments, which outlive this object.
   BoundPrices(const Groups &groups, const Labels &labels, Reshards &reshards, const LeastTimes &least,
-              const std::vector<ParameterCosts> &parameterCosts, bool overlaps, bool isCut, ProblemBuilder &builder);
+              const std::vector<ParameterCosts> &parameterCosts, bool overlaps, const CutStep *cut,
+              ProblemBuilder &builder);
 
   /// Returns the windows that a problem with these prices has; none where all work adds up.
-  static StepWindows makeWindows(const Groups &groups, bool overlaps, bool isCut);
+  static StepWindows makeWindows(const Groups &groups, bool overlaps, const CutStep *cut);
 
   void addOperators(int32_t node, unsigned group, int64_t recomputed) override;
   std::vector<int64_t> getRecomputeTimes(unsigned group) const override { return least.getRecomputed(group); }
   void addRecompute(int32_t node, const std::vector<ProblemBuilder::Work> &works) override;
+  void addRecomputeOfFirst(int32_t node, const std::vector<ProblemBuilder::Work> &works) override;
   void addParameters(int32_t node, unsigned group) override;
   int64_t getStashCost(int64_t count, mlir::RankedTensorType type, plan::LayoutAttr layout) override { return 0; }
   void addReshards(int32_t from, int32_t to, const ReshardSite &site, const EdgeLayouts &layouts) override;
@@ -85,15 +88,39 @@ private:
   void addWork(int32_t node, StepWork work, std::vector<int64_t> nanoseconds);
   /// Adds the time of a pass that every micro-batch runs, `works` by label.
   void addPasses(int32_t node, StepWork before, StepWork last, const std::vector<ProblemBuilder::Work> &works);
-  /// Returns the streams that carry a kind of work.
+  /// Returns the streams that carry a kind of work, without those of chains of the cut.
   std::vector<int32_t> getStreams(StepWork work) const;
+  /// Calls `add` with the stream of each chain of the cut, if there is one.
+  void forEachChain(llvm::function_ref<void(int32_t, const CutChain &)> add) const;
+  /// Adds the runs of a group's operators on the chains of the cut.
+  void addRuns(int32_t node, unsigned group);
+  /// Adds what the chains of the cut count of a parameter group.
+  void addToChains(int32_t node, unsigned group, const std::vector<int64_t> &squares,
+                   const std::vector<int64_t> &lastReductions);
+  /// Returns how many members of a parameter group count in the update.
+  int64_t countUpdated(unsigned group) const;
+  /// Returns the values that a site reshards and whose reshards count: those of first readers, in the call of a chunk
+  /// that makes the value.
+  std::vector<mlir::OpResult> findReshards(const ReshardSite &site) const;
+  /// The values whose reshards count.
+  struct CountedReshards {
+    /// Those for which the next operator waits, and those of them beside which operators may be recomputed.
+    std::vector<mlir::OpResult> awaited, besideRecompute;
+    /// Those beside which only gradients of weights are computed.
+    std::vector<mlir::OpResult> besideWeights;
+  };
+  CountedReshards sortReshards(const std::vector<mlir::OpResult> &values) const;
+  /// Returns the streams that carry reshards, and how often they do.
+  std::vector<ProblemBuilder::Carrier> getCarriers(const CountedReshards &values) const;
 
   const Groups &groups;
   const Labels &labels;
   Reshards &reshards;
   const LeastTimes &least;
   const std::vector<ParameterCosts> &parameterCosts;
-  bool overlaps, isCut, usesHost;
+  bool overlaps;
+  const CutStep *cut;
+  bool usesHost;
   ProblemBuilder &builder;
   /// The parameter groups all of whose gradients trailing operators make.
   std::vector<bool> isTrailing;

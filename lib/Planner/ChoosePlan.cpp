@@ -123,10 +123,12 @@ void PlanSearch::setBesideBytes(llvm::function_ref<int64_t(const plan::StrategyC
     mesh->setBesideBytes(expect(mesh->getChoice()));
 }
 
-std::vector<SearchedMesh> PlanSearch::getProblems(int64_t memoryBytes, int64_t stages) const {
+std::vector<SearchedMesh> PlanSearch::getProblems(int64_t memoryBytes, plan::PipelineAttr pipeline) const {
   std::vector<SearchedMesh> problems(meshes.size());
-  runTasks(threads, static_cast<int>(meshes.size()),
-           [&](int i) { problems[i] = {meshes[i]->getChoice(), stages, meshes[i]->buildBound(memoryBytes, stages)}; });
+  int64_t stages = pipeline ? pipeline.getPositions() : 1;
+  runTasks(threads, static_cast<int>(meshes.size()), [&](int i) {
+    problems[i] = {meshes[i]->getChoice(), stages, meshes[i]->buildBound(memoryBytes, pipeline)};
+  });
   return problems;
 }
 
@@ -302,8 +304,9 @@ std::optional<int64_t> PlanSearch::evaluate(ModuleOp planned, const plan::Strate
 
 std::optional<int64_t> PlanSearch::evaluateLeast(ModuleOp planned, const plan::StrategyChoice &choice) const {
   MeshSearch *mesh = findMesh(choice);
-  return mesh ? evaluateLeastOn(mesh->getBuilder(), *groups, choice, Counterparts(module, planned), /*stages=*/1)
-              : std::nullopt;
+  return mesh
+             ? evaluateLeastOn(mesh->getBuilder(), *groups, choice, Counterparts(module, planned), /*pipeline=*/nullptr)
+             : std::nullopt;
 }
 
 std::optional<int64_t> planner::evaluatePlan(ModuleOp module, const plan::StrategyChoice &choice,

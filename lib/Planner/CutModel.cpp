@@ -157,14 +157,21 @@ llvm::Expected<SmallVector<StringAttr>> ModelCutter::cut(int64_t chunks) const {
   return begins;
 }
 
-LogicalResult planner::cutModel(ModuleOp module, const PipelineChoice &pipeline, int64_t positionRanks,
-                                const CostModel &costs) {
+FailureOr<plan::PipelineAttr> planner::chooseCut(ModuleOp module, const PipelineChoice &pipeline, int64_t positionRanks,
+                                                 const CostModel &costs) {
   int64_t chunks = pipeline.positions * pipeline.chunksPerPosition;
   auto begins = ModelCutter(module, positionRanks, costs).cut(chunks);
   if (!begins)
     return module.emitError(llvm::toString(begins.takeError()));
   MLIRContext *context = module.getContext();
-  module->setAttr(plan::kPipelineAttr, plan::PipelineAttr::get(context, pipeline.positions,
-                                                               StringAttr::get(context, pipeline.schedule), *begins));
+  return plan::PipelineAttr::get(context, pipeline.positions, StringAttr::get(context, pipeline.schedule), *begins);
+}
+
+LogicalResult planner::cutModel(ModuleOp module, const PipelineChoice &pipeline, int64_t positionRanks,
+                                const CostModel &costs) {
+  FailureOr<plan::PipelineAttr> cut = chooseCut(module, pipeline, positionRanks, costs);
+  if (failed(cut))
+    return failure();
+  module->setAttr(plan::kPipelineAttr, *cut);
   return success();
 }

@@ -1,5 +1,6 @@
 #include "LeastTimes.h"
 
+#include "ChunkLabels.h"
 #include "Epilogues.h"
 #include "LeastTraffic.h"
 #include "Makers.h"
@@ -30,29 +31,12 @@ LeastTimes::LeastTimes(const Groups &groups, const Labels &labels, const CostMod
     : groups(groups), labels(labels), mesh(mesh), isCut(isCut), times(groups.getOperators().size()),
       recomputed(groups.getOperators().size()) {
   if (isCut)
-    findCopied();
+    copied = findCopied(groups);
   findWeightGradients();
   LeastTraffic traffic(groups.getFunction(), copied);
   for (unsigned group = 0; group < groups.getOperators().size(); ++group)
     addTimes(group, getCommonTraffic(groups.getOperators()[group], traffic), costs);
   findPositions();
-}
-
-void LeastTimes::findCopied() {
-  llvm::DenseSet<StringAttr> trained;
-  for (const ParameterGroup &group : groups.getParameters())
-    for (train::ParameterOp parameter : group.parameters)
-      if (parameter.getTrainable())
-        trained.insert(parameter.getSymNameAttr());
-  auto isCopied = [&](Value operand) {
-    Operation *maker = operand.getDefiningOp();
-    return !maker || copied.contains(maker);
-  };
-  for (Operation &op : groups.getFunction().front()) {
-    auto read = llvm::dyn_cast<train::ReadOp>(op);
-    if (read ? !trained.contains(read.getParameterAttr().getAttr()) : llvm::all_of(op.getOperands(), isCopied))
-      copied.insert(&op);
-  }
 }
 
 /// Whether a label splits a factor over which an operator reduces inside.
@@ -145,22 +129,35 @@ Operation *LeastTimes::getFirstReader(Value value) const {
   return first;
 }
 
-bool LeastTimes::isReadNext(unsigned group, unsigned result, bool skipsWeightGradients) const {
-  return llvm::all_of(groups.getOperators()[group].ops, [&](Operation *op) {
-    Operation *reader = getFirstReader(op->getResult(result));
-    if (!reader)
-      return false;
-    auto count = [&](Operation *at) {
-      Position position = positions.lookup(at);
-      return skipsWeightGradients ? position.chainBefore : position.before;
-    };
-    return count(reader) == count(op->getNextNode());
-  });
+bool LeastTimes::isReadNext(OpResult value, bool skipsWeightGradients) const {
+  Operation *reader = getFirstReader(value);
+  if (!reader)
+    return false;
+  auto count = [&](Operation *at) {
+    Position position = positions.lookup(at);
+    return skipsWeightGradients ? position.chainBefore : position.before;
+  };
+  return count(reader) == count(value.getOwner()->getNextNode());
 }
 
-bool LeastTimes::readsFirst(unsigned group, unsigned result, const Use &use) const {
-  return llvm::all_of(groups.getOperators()[group].ops, [&](Operation *op) {
-    Operation *reader = getFirstReader(op->getResult(result));
-    return reader && groups.getGroup(reader) == use.group && reader->getOperand(use.operand) == op->getResult(result);
-  });
+bool LeastTimes::mayRecomputeBefore(OpResult value) const {
+  auto isComputedStash = [](Value operand) {
+    auto stash = operand.getDefiningOp<train::StashOp>();
+    Operation *maker = stash ? findMaker(stash.getValue()) : nullptr;
+    return maker && !isPassive(maker);
+  };
+  if (!isBackward(value.getOwner()))
+    return false;
+  Operation *op = value.getOwner(), *reader = getFirstReader(value);
+  while (op != reader) {
+    op = op->getNextNode();
+    if (llvm::any_of(op->getOperands(), isComputedStash))
+      return true;
+  }
+  return false;
+}
+
+bool LeastTimes::readsFirst(OpResult value, const Use &use) const {
+  Operation *reader = getFirstReader(value);
+  return reader && groups.getGroup(reader) == use.group && reader->getOperand(use.operand) == value;
 }

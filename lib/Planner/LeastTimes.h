@@ -38,28 +38,29 @@ public:
   /// Whether the group's operators run behind all operators of repeated blocks.
   bool isTrailing(unsigned group) const { return isBehindBlocks[group]; }
 
-  /// Whether no operator that counts stands between the maker of a value and its first reader, for all results `result`
-  /// of a group. With `skipsWeightGradients`, those that only gradients of parameters depend on do not matter.
-  bool isReadNext(unsigned group, unsigned result, bool skipsWeightGradients) const;
-  /// Whether the operators of a use are the first readers of all results `result` of a group.
-  bool readsFirst(unsigned group, unsigned result, const Use &use) const;
+  /// Returns the first operator that reads a value, directly or through a stash; null where none does.
+  mlir::Operation *getFirstReader(mlir::Value value) const;
+  /// Whether no operator that counts stands between the maker of a value and its first reader. With
+  /// `skipsWeightGradients`, those that only gradients of parameters depend on do not matter.
+  bool isReadNext(mlir::OpResult value, bool skipsWeightGradients) const;
+  /// Whether operators may be recomputed between the maker of a value of the backward pass and its first reader, which
+  /// it has: they are right before an operator that reads a stash.
+  bool mayRecomputeBefore(mlir::OpResult value) const;
+  /// Whether an operator of a use is the first reader of a value.
+  bool readsFirst(mlir::OpResult value, const Use &use) const;
 
 private:
   /// Adds an operator's times by label; `traffic` is that of all members of the group.
   void addTimes(unsigned group, std::optional<Traffic> traffic, const CostModel &costs);
-  /// Finds the operators that each chunk may compute for itself: those that read no trained weight, directly or not.
-  void findCopied();
   void findWeightGradients();
   void findPositions();
-  /// Returns the first operator that reads a value, directly or through a stash; null where none does.
-  mlir::Operation *getFirstReader(mlir::Value value) const;
 
   const Groups &groups;
   const Labels &labels;
   plan::MeshAttr mesh;
   bool isCut;
-  /// Empty where the model is not cut.
-  llvm::DenseSet<mlir::Operation *> copied;
+  /// The operators that each chunk may compute for itself; empty where the model is not cut.
+  Operators copied;
   std::vector<std::vector<int64_t>> times, recomputed;
   std::vector<bool> isForWeights, isBehindBlocks;
   /// The position of each operator in the function, and the number of operators that count, and of those that count and

@@ -1,5 +1,7 @@
 #include "Lifetimes.h"
 
+#include "ChunkLabels.h"
+
 #include "windlass/Dialect/Plan/Transforms/Segments.h"
 
 #include <cmath>
@@ -15,9 +17,12 @@ Lifetimes::Lifetimes(const Groups &groups, const RecomputeClasses &recompute, in
   findRows();
 }
 
-Lifetimes Lifetimes::ofStash(const Groups &groups, const RecomputeClasses &recompute) {
+Lifetimes Lifetimes::ofStash(const Groups &groups, const RecomputeClasses &recompute, const ChunkLabels *labels,
+                             int64_t inFlight) {
   Lifetimes lifetimes(groups, recompute, /*recomputeParts=*/0, /*inFlight=*/1);
   lifetimes.hasStashOnly = true;
+  lifetimes.chunkLabels = labels;
+  lifetimes.firstInFlight = inFlight;
   return lifetimes;
 }
 
@@ -136,10 +141,23 @@ void Lifetimes::addIntervals(Value value, int64_t made, const RecomputedPart &ow
   }
 }
 
-Lifetimes::Counts Lifetimes::count(unsigned group, unsigned result, const FindPart &find) const {
+bool Lifetimes::isOfFirst(Value value) const {
+  for (Operation *user : value.getUsers()) {
+    if (llvm::isa<train::StashOp>(user) || plan::Recomputation::isView(user)) {
+      if (!isOfFirst(user->getResult(0)))
+        return false;
+    } else if (!llvm::isa<func::ReturnOp>(user) && chunkLabels->find(user) != int64_t(0)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+Lifetimes::Counts Lifetimes::count(unsigned group, unsigned result, const FindPart &find, bool countsFirst) const {
   Intervals intervals;
   for (Operation *op : groups.getOperators()[group].ops)
-    addIntervals(op->getResult(result), positions.lookup(op), find(getSegment(op)), find, intervals);
+    if (!countsFirst || (chunkLabels->find(op) == int64_t(0) && isOfFirst(op->getResult(result))))
+      addIntervals(op->getResult(result), positions.lookup(op), find(getSegment(op)), find, intervals);
   return countInRows(intervals);
 }
 
@@ -173,7 +191,10 @@ std::vector<LiveRun> Lifetimes::makeRuns(const CountValues &countValues) const {
 std::vector<LiveRun> Lifetimes::getRuns(unsigned group, unsigned result) const {
   if (!takesMemory(groups.getOperators()[group]))
     return {};
-  return makeRuns([&](const FindPart &find) { return count(group, result, find); });
+  std::vector<LiveRun> runs = makeRuns([&](const FindPart &find) { return count(group, result, find); });
+  if (hasFirst())
+    llvm::append_range(runs, getRunsOfFirst(group, result).front());
+  return runs;
 }
 
 std::vector<LiveRun> Lifetimes::getBorderRuns(Value value) const {
@@ -182,8 +203,8 @@ std::vector<LiveRun> Lifetimes::getBorderRuns(Value value) const {
   return makeRuns([&](const FindPart &find) { return countBorder(value, find); });
 }
 
-std::vector<std::vector<LiveRun>> Lifetimes::makeRunsByLabel(const CountValues &countValues,
-                                                             std::optional<unsigned> own) const {
+std::vector<Lifetimes::Counts> Lifetimes::countByLabel(const CountValues &countValues, std::optional<unsigned> own,
+                                                       int64_t others) const {
   std::vector<std::string> labels = {plan::kKeptLabel, plan::kBlockLabel};
   if (own)
     labels = recompute.getClasses()[*own].labels;
@@ -199,7 +220,6 @@ std::vector<std::vector<LiveRun>> Lifetimes::makeRunsByLabel(const CountValues &
         return {segment.getBlock(), segment.getPart()};
       return {};
     }));
-  int64_t others = own ? static_cast<int64_t>(recompute.getClasses()[*own].blocks.size()) - 1 : 0;
   for (size_t row = 0; row < counts.front().size(); ++row) {
     int64_t least = INT64_MAX;
     for (const Counts &each : counts)
@@ -207,13 +227,19 @@ std::vector<std::vector<LiveRun>> Lifetimes::makeRunsByLabel(const CountValues &
     for (Counts &each : counts)
       if (others > 0)
         each[row] = each[row] - least >= others ? least + others : least;
-      else if (!own)
+      else if (!own || others < 0)
         each[row] = least;
   }
-  if (!own)
+  if (!own || others < 0)
     counts.resize(1);
+  return counts;
+}
+
+std::vector<std::vector<LiveRun>> Lifetimes::makeRunsByLabel(const CountValues &countValues,
+                                                             std::optional<unsigned> own) const {
+  int64_t others = own ? static_cast<int64_t>(recompute.getClasses()[*own].blocks.size()) - 1 : 0;
   std::vector<std::vector<LiveRun>> runs;
-  for (Counts &each : counts) {
+  for (Counts &each : countByLabel(countValues, own, others)) {
     for (int64_t &count : each)
       count *= kRecomputeParts;
     runs.push_back(toRuns(std::move(each)));
@@ -226,6 +252,34 @@ std::vector<std::vector<LiveRun>> Lifetimes::getRunsByLabel(unsigned group, unsi
   if (!takesMemory(its))
     return {{}};
   return makeRunsByLabel([&](const FindPart &find) { return count(group, result, find); }, recompute.getClass(its));
+}
+
+int64_t Lifetimes::countOnFirst(unsigned group) const { return chunkLabels->countOperators(group).front(); }
+
+int64_t Lifetimes::countParametersOnFirst(unsigned group) const { return chunkLabels->countParameters(group).front(); }
+
+int64_t Lifetimes::countFirstBlocks(unsigned recomputeClass) const {
+  const RecomputeClass &its = recompute.getClasses()[recomputeClass];
+  auto blocks = static_cast<int64_t>(its.blocks.size());
+  for (auto &[group, counts] : its.counts)
+    blocks = std::min(blocks, countOnFirst(group));
+  return blocks;
+}
+
+std::vector<std::vector<LiveRun>> Lifetimes::getRunsOfFirst(unsigned group, unsigned result) const {
+  const OperatorGroup &its = groups.getOperators()[group];
+  if (!takesMemory(its))
+    return {{}};
+  std::optional<unsigned> own = recompute.getClass(its);
+  int64_t blocks = own ? countFirstBlocks(*own) : 0;
+  std::vector<std::vector<LiveRun>> runs;
+  auto countOfFirst = [&](const FindPart &find) { return count(group, result, find, /*countsFirst=*/true); };
+  for (const Counts &counts : countByLabel(countOfFirst, own, blocks > 1 ? blocks - 1 : -1)) {
+    std::vector<LiveRun> &runsOfLabel = runs.emplace_back();
+    if (int64_t parts = counts.back() * firstInFlight * kRecomputeParts; parts > 0)
+      runsOfLabel.push_back({1, 2, parts});
+  }
+  return runs;
 }
 
 std::vector<std::vector<LiveRun>> Lifetimes::getBorderRunsByLabel(Value value) const {

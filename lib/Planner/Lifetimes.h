@@ -9,6 +9,8 @@
 
 namespace windlass::planner {
 
+class ChunkLabels;
+
 /// The amount of a group's values that lives in the rows [begin, end): `parts` times one `kRecomputeParts`th of a
 /// value.
 struct LiveRun {
@@ -34,9 +36,15 @@ public:
   Lifetimes(const Groups &groups, const RecomputeClasses &recompute, int recomputeParts, double inFlight);
   /// Makes lifetimes with a single row, which nothing is recomputed in: the moment at which the forward pass of a
   /// micro-batch has ended and its backward pass has not begun. The row counts the micro-batch's stash and no more.
-  static Lifetimes ofStash(const Groups &groups, const RecomputeClasses &recompute);
+  ///
+  /// Where `inFlight` is above 0, a second row counts the stashes of so many micro-batches that the first chunk of a
+  /// cut model keeps for its own backward passes. `labels` says which operators it runs, and outlives this object.
+  static Lifetimes ofStash(const Groups &groups, const RecomputeClasses &recompute, const ChunkLabels *labels = nullptr,
+                           int64_t inFlight = 0);
 
-  int32_t getRows() const { return hasStashOnly ? 1 : rows; }
+  int32_t getRows() const { return hasStashOnly ? (hasFirst() ? 2 : 1) : rows; }
+  /// Whether there is a row of the first chunk.
+  bool hasFirst() const { return firstInFlight > 0; }
   /// Returns when the results `result` of a group's operators live. Returns nothing where other values are views of
   /// them or they are views themselves: the viewed value counts then.
   std::vector<LiveRun> getRuns(unsigned group, unsigned result) const;
@@ -49,6 +57,16 @@ public:
   /// kept or dropped count there. Elsewhere the amount depends on which blocks choose what, so the least is taken.
   std::vector<std::vector<LiveRun>> getRunsByLabel(unsigned group, unsigned result) const;
   std::vector<std::vector<LiveRun>> getBorderRunsByLabel(mlir::Value value) const;
+  /// Returns the same, by label of the class that makes the values, for the row of the first chunk. It is linear in the
+  /// shares of the blocks of which the first chunk runs all operators, but one; those that it shares with another chunk
+  /// count what they keep in any case.
+  std::vector<std::vector<LiveRun>> getRunsOfFirst(unsigned group, unsigned result) const;
+  /// Returns the number of a class's blocks of which the first chunk runs all operators that may be recomputed.
+  int64_t countFirstBlocks(unsigned recomputeClass) const;
+  /// Returns how many of a group's operators the first chunk runs.
+  int64_t countOnFirst(unsigned group) const;
+  /// Returns how many of a group's parameters only the first chunk reads.
+  int64_t countParametersOnFirst(unsigned group) const;
   /// Returns when a gathered copy of a parameter lives: from the first to the last operator that reads a member in the
   /// forward pass, and likewise in the backward pass. It is not in the row of the stash.
   std::vector<LiveRun> getReadRuns(unsigned group) const;
@@ -81,12 +99,17 @@ private:
   /// negative it comes over the border for its first use.
   void addIntervals(mlir::Value value, int64_t made, const RecomputedPart &own, const FindPart &find,
                     Intervals &intervals) const;
-  Counts count(unsigned group, unsigned result, const FindPart &find) const;
+  /// Whether no other chunk than the first one reads a value, not even to recompute something.
+  bool isOfFirst(mlir::Value value) const;
+  Counts count(unsigned group, unsigned result, const FindPart &find, bool countsFirst = false) const;
   Counts countBorder(mlir::Value value, const FindPart &find) const;
   Counts countInRows(const Intervals &intervals) const;
   /// Returns the runs, and those by label, of values that `countValues` counts.
   std::vector<LiveRun> makeRuns(const CountValues &countValues) const;
   std::vector<std::vector<LiveRun>> makeRunsByLabel(const CountValues &countValues, std::optional<unsigned> own) const;
+  /// Counts by label of the class `own`, linear in the shares of `others` blocks; the least of all labels once where
+  /// there is no class, or `others` is negative.
+  std::vector<Counts> countByLabel(const CountValues &countValues, std::optional<unsigned> own, int64_t others) const;
   std::vector<LiveRun> toRuns(Counts counts) const;
 
   const Groups &groups;
@@ -95,6 +118,8 @@ private:
   double inFlight;
   /// Whether there is no row but that of the stash.
   bool hasStashOnly = false;
+  const ChunkLabels *chunkLabels = nullptr;
+  int64_t firstInFlight = 0;
   int32_t rows = 0;
   llvm::DenseMap<mlir::Operation *, int64_t> positions;
   /// By position, the first row at it or behind it.

@@ -129,8 +129,8 @@ static void followLinks(const search::Problem &problem, search::Solution &soluti
 
 std::optional<int64_t> planner::evaluateLeastOn(RangeProblem &problem, const Groups &groups,
                                                 const plan::StrategyChoice &choice, const Counterparts &planned,
-                                                int64_t stages) {
-  search::Problem built = problem.buildBoundWithRecompute(countChosenRecompute(groups, planned), stages);
+                                                plan::PipelineAttr pipeline) {
+  search::Problem built = problem.buildBoundWithRecompute(countChosenRecompute(groups, planned), pipeline);
   std::optional<search::Solution> solution = encodeAlike(problem, groups, choice, planned);
   if (!solution)
     return std::nullopt;
@@ -175,12 +175,15 @@ const search::Problem &MeshSearch::getProblem(int parts, int64_t memoryBytes) {
   return problems[parts];
 }
 
-search::Problem MeshSearch::buildBound(int64_t memoryBytes, int64_t stages) {
-  search::Problem problem = builder.buildBound(stages);
+search::Problem MeshSearch::buildBound(int64_t memoryBytes, plan::PipelineAttr pipeline) {
+  search::Problem problem = builder.buildBound(pipeline);
+  int64_t stages = pipeline ? pipeline.getPositions() : 1;
   // The communicators of a pipeline depend on its cut, so the bound expects none.
   int64_t bytes = std::max<int64_t>(stages > 1 ? memoryBytes : memoryBytes - besideBytes, 0);
-  bytes = std::min(bytes, search::kUnlimitedBytes / stages) * stages;
+  bytes = std::min(bytes, search::kUnlimitedBytes / stages);
   llvm::fill(problem.capacity, bytes + bytes / kRowSlack);
+  // The first row of a pipeline is of one rank of each position.
+  problem.capacity.front() *= stages;
   return problem;
 }
 

@@ -23,10 +23,10 @@ std::optional<int64_t> evaluateOn(RangeProblem &problem, const Groups &groups, c
                                   const Counterparts &planned);
 
 /// Returns the nanoseconds that the step of a copy of the module at L3 after `choice` takes at least, by the problem
-/// whose bound is claimed (`RangeProblem::buildBound`): for a pipeline, `stages` times those nanoseconds. Returns
-/// nothing where `encodeAlike` finds no labels.
+/// whose bound is claimed (`RangeProblem::buildBound`): for a pipeline of S positions, S times those nanoseconds.
+/// Returns nothing where `encodeAlike` finds no labels.
 std::optional<int64_t> evaluateLeastOn(RangeProblem &problem, const Groups &groups, const plan::StrategyChoice &choice,
-                                       const Counterparts &planned, int64_t stages);
+                                       const Counterparts &planned, plan::PipelineAttr pipeline);
 
 /// The problems of one mesh and what is known of their solutions. Each problem is built once, for any limit of memory.
 class MeshSearch {
@@ -48,9 +48,9 @@ public:
   void build(int parts);
   /// Returns that problem for a rank's memory, and builds it where needed.
   const search::Problem &getProblem(int parts, int64_t memoryBytes);
-  /// Builds the problem that bounds the steps of all plans that fit into a rank's memory. With `stages` S > 1 it bounds
-  /// S times the step of every pipeline whose S positions have this mesh.
-  search::Problem buildBound(int64_t memoryBytes, int64_t stages);
+  /// Builds the problem that bounds the steps of all plans that fit into a rank's memory. With a `pipeline` of S
+  /// positions, which is null for none, it bounds S times the step of the pipelines whose positions have this mesh.
+  search::Problem buildBound(int64_t memoryBytes, plan::PipelineAttr pipeline);
 
   /// Evaluates the known plans for a rank's memory, adds them to `named`, and returns the least cost of those that fit.
   int64_t evaluateKnown(int64_t memoryBytes, std::vector<NamedCost> &named);

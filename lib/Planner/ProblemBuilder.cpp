@@ -42,8 +42,12 @@ void ProblemBuilder::addLoad(int32_t node, int32_t stream, std::vector<int64_t> 
     return;
   for (int64_t &each : load)
     each = std::min(each, mostLoad);
-  int32_t row = static_cast<int32_t>(problem.capacity.size()) + stream;
-  problem.nodes[node].pieces.push_back({row, row + 1, std::move(load)});
+  auto streams = static_cast<int32_t>(problem.capacity.size()), row = streams + stream;
+  std::vector<search::Piece> &pieces = problem.nodes[node].pieces;
+  if (!pieces.empty() && pieces.back().begin >= streams && pieces.back().end == row && pieces.back().usage == load)
+    ++pieces.back().end;
+  else
+    pieces.push_back({row, row + 1, std::move(load)});
 }
 
 void ProblemBuilder::addBackwardWork(int32_t node, const std::vector<Work> &works) {
@@ -162,10 +166,20 @@ void ProblemBuilder::fillTables() {
     addCarried(carried);
 }
 
-void ProblemBuilder::addEdgeLoad(int32_t from, int32_t to, RankedTensorType type, std::vector<int32_t> rows,
-                                 const EdgeLayouts &layouts, ReshardCost cost) {
+void ProblemBuilder::addEdgeLoad(int32_t from, int32_t to, RankedTensorType type, std::vector<Carrier> carriers,
+                                 const EdgeLayouts &layouts, ReshardCost picoseconds) {
   reshards.prepare(type);
-  carriedEdges.push_back({{from, to, 0}, std::move(rows), want(type, layouts, std::move(cost))});
+  carriedEdges.push_back({{from, to, 0}, std::move(carriers), want(type, layouts, std::move(picoseconds))});
+}
+
+void ProblemBuilder::addLoads(int32_t node, const std::vector<Carrier> &carriers,
+                              const std::vector<int64_t> &picoseconds) {
+  for (const Carrier &carrier : carriers) {
+    std::vector<int64_t> load;
+    for (int64_t each : picoseconds)
+      load.push_back(toWholeCost(carrier.count, each));
+    addLoad(node, carrier.stream, std::move(load));
+  }
 }
 
 /// The node between has a label for each pair of labels that cost differently.
@@ -176,9 +190,7 @@ void ProblemBuilder::addCarried(const CarriedEdge &carried) {
     std::vector<int64_t> load;
     for (size_t label = 0; label < countLabels(from); ++label)
       load.push_back(wanted.cost(label, label));
-    for (int32_t row : carried.rows)
-      addLoad(from, row, load);
-    return;
+    return addLoads(from, carried.carriers, load);
   }
   std::vector<int64_t> fronts = wanted.getFronts();
   if (llvm::all_of(fronts, [](int64_t cost) { return cost == 0; }))
@@ -196,8 +208,7 @@ void ProblemBuilder::addCarried(const CarriedEdge &carried) {
     for (size_t j : columns.fronts)
       load.push_back(at(i, j));
   int32_t node = addNode(std::vector<int64_t>(load.size(), 0));
-  for (int32_t row : carried.rows)
-    addLoad(node, row, load);
+  addLoads(node, carried.carriers, load);
   auto count = static_cast<int64_t>(columns.fronts.size());
   auto numbersOf = [](const Alike &labels, const Alike &classes) {
     return llvm::map_to_vector(labels.numbers, [&](size_t i) { return static_cast<int64_t>(classes.numbers[i]); });

@@ -91,9 +91,14 @@ public:
   /// Adds an edge whose costs depend on the layout in which a value of the type is found, and on the other label.
   void addEdge(int32_t from, int32_t to, mlir::RankedTensorType type, const std::vector<plan::LayoutAttr> &found,
                PairCost cost);
-  /// Adds an edge whose cost the streams `rows` carry (`StepWindows::find`), as a node between the two.
-  void addEdgeLoad(int32_t from, int32_t to, mlir::RankedTensorType type, std::vector<int32_t> rows,
-                   const EdgeLayouts &layouts, ReshardCost cost);
+  /// The number of times that a stream (`StepWindows::find`) carries the cost of an edge.
+  struct Carrier {
+    int32_t stream;
+    int64_t count;
+  };
+  /// Adds an edge whose cost, in picoseconds, streams carry, as a node between the two.
+  void addEdgeLoad(int32_t from, int32_t to, mlir::RankedTensorType type, std::vector<Carrier> carriers,
+                   const EdgeLayouts &layouts, ReshardCost picoseconds);
   /// Fills the tables of the edges, those of different types on threads side by side, and drops edges that cost
   /// nothing. Tables do not depend on what is recomputed: later problems take those of the first, which are most of the
   /// work of building. All problems therefore add the same edges in the same order before.
@@ -130,11 +135,12 @@ private:
   /// The edges whose costs streams carry.
   struct CarriedEdge {
     search::Edge edge;
-    std::vector<int32_t> rows;
+    std::vector<Carrier> carriers;
     WantedTable wanted;
   };
   std::vector<CarriedEdge> carriedEdges;
   void addCarried(const CarriedEdge &carried);
+  void addLoads(int32_t node, const std::vector<Carrier> &carriers, const std::vector<int64_t> &picoseconds);
   /// The tables of the first problem, in the order in which edges are added.
   std::vector<std::vector<int64_t>> knownTables;
 };

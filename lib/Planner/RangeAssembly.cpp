@@ -23,7 +23,7 @@ search::Problem RangeAssembly::build(const Lifetimes &lifetimes, const Recompute
   addArguments();
   builder.fillTables();
   if (choosesRecompute)
-    addRecomputeChoice(builder, prices, recompute, chosenMemory);
+    addRecomputeChoice(builder, prices, groups, recompute, lifetimes, chosenMemory);
   return builder.take();
 }
 
@@ -50,9 +50,20 @@ void RangeAssembly::addParameter(unsigned group, const Lifetimes &lifetimes) {
   }
   for (auto &[memory, bytes] : kept)
     if (builder.getSetting().limits(memory))
-      builder.addHeldBytes(node, memory, bytes);
+      addHeldBytes(node, group, memory, bytes, lifetimes);
   if (llvm::any_of(gathered, [](int64_t bytes) { return bytes > 0; }))
     builder.addBytes(node, plan::MemoryKind::device, lifetimes.getReadRuns(group), gathered);
+}
+
+void RangeAssembly::addHeldBytes(int32_t node, unsigned group, plan::MemoryKind memory, std::vector<int64_t> bytes,
+                                 const Lifetimes &lifetimes) {
+  if (!lifetimes.hasFirst())
+    return builder.addHeldBytes(node, memory, bytes);
+  builder.addBytes(node, memory, {{0, 1, kRecomputeParts}}, bytes);
+  auto members = static_cast<int64_t>(groups.getParameters()[group].parameters.size());
+  for (int64_t &each : bytes)
+    each = each / members * lifetimes.countParametersOnFirst(group);
+  builder.addBytes(node, memory, {{1, 2, kRecomputeParts}}, bytes);
 }
 
 std::vector<int64_t> RangeAssembly::getLocalBytes(RankedTensorType type,
@@ -72,12 +83,18 @@ void RangeAssembly::addValues(const Lifetimes &lifetimes, bool choosesRecompute)
         builder.addBytes(source, plan::MemoryKind::device, lifetimes.getRuns(group, result), bytes);
         continue;
       }
-      std::vector<std::vector<LiveRun>> runs = lifetimes.getRunsByLabel(group, result);
-      if (llvm::all_equal(runs))
-        builder.addBytes(source, plan::MemoryKind::device, runs.front(), bytes);
-      else
-        chosenMemory.push_back({source, *recompute.getClass(its), std::move(bytes), std::move(runs)});
+      addChosenBytes(source, its, bytes, lifetimes.getRunsByLabel(group, result), /*isOfFirst=*/false);
+      if (lifetimes.hasFirst())
+        addChosenBytes(source, its, bytes, lifetimes.getRunsOfFirst(group, result), /*isOfFirst=*/true);
     }
+}
+
+void RangeAssembly::addChosenBytes(int32_t source, const OperatorGroup &group, const std::vector<int64_t> &bytes,
+                                   std::vector<std::vector<LiveRun>> runs, bool isOfFirst) {
+  if (llvm::all_equal(runs))
+    builder.addBytes(source, plan::MemoryKind::device, runs.front(), bytes);
+  else
+    chosenMemory.push_back({source, *recompute.getClass(group), bytes, std::move(runs), isOfFirst});
 }
 
 void RangeAssembly::addBorder(const Lifetimes &lifetimes, bool choosesRecompute) {

@@ -26,6 +26,12 @@ private:
   /// Adds the operators, of which `counts` are recomputed.
   void addOperators(const RecomputeCounts &counts);
   void addParameter(unsigned group, const Lifetimes &lifetimes);
+  /// Adds the bytes by label that a group's parameters take all the time.
+  void addHeldBytes(int32_t node, unsigned group, plan::MemoryKind memory, std::vector<int64_t> bytes,
+                    const Lifetimes &lifetimes);
+  /// Adds the bytes of a group's values, `runs` by label of what is recomputed.
+  void addChosenBytes(int32_t source, const OperatorGroup &group, const std::vector<int64_t> &bytes,
+                      std::vector<std::vector<LiveRun>> runs, bool isOfFirst);
   /// Adds the values, the edges to their makers and readers, and the memory that they take, which depends on what is
   /// recomputed where `choosesRecompute` holds.
   void addValues(const Lifetimes &lifetimes, bool choosesRecompute);

@@ -37,6 +37,8 @@ public:
   virtual std::vector<int64_t> getRecomputeTimes(unsigned group) const = 0;
   /// Adds the time of recomputing to a node: `works` by label.
   virtual void addRecompute(int32_t node, const std::vector<ProblemBuilder::Work> &works) = 0;
+  /// Adds the time of recomputing in the first chunk of a cut model, where problems have a choice for it.
+  virtual void addRecomputeOfFirst(int32_t node, const std::vector<ProblemBuilder::Work> &works) {}
   /// Adds the time of a parameter group's update and collectives to its node.
   virtual void addParameters(int32_t node, unsigned group) = 0;
   /// Returns the nanoseconds of a step in which each micro-batch keeps `count` values of `type` in a layout for the

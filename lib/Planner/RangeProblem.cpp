@@ -2,6 +2,7 @@
 
 #include "BoundPrices.h"
 #include "CostPrices.h"
+#include "CutStep.h"
 #include "RangeAssembly.h"
 
 #include "windlass/Support/TensorBytes.h"
@@ -82,28 +83,33 @@ search::Problem RangeProblem::build(const Lifetimes &lifetimes, const RecomputeC
       .build(lifetimes, counts, /*choosesRecompute=*/false);
 }
 
-search::Problem RangeProblem::buildBound(int64_t stages) {
-  return buildBound(recompute.count(0), /*choosesRecompute=*/true, stages);
+search::Problem RangeProblem::buildBound(plan::PipelineAttr pipeline) {
+  return buildBound(recompute.count(0), /*choosesRecompute=*/true, pipeline);
 }
 
-search::Problem RangeProblem::buildBoundWithRecompute(const RecomputeCounts &counts, int64_t stages) {
-  return buildBound(counts, /*choosesRecompute=*/false, stages);
+search::Problem RangeProblem::buildBoundWithRecompute(const RecomputeCounts &counts, plan::PipelineAttr pipeline) {
+  return buildBound(counts, /*choosesRecompute=*/false, pipeline);
 }
 
-search::Problem RangeProblem::buildBound(const RecomputeCounts &counts, bool choosesRecompute, int64_t stages) {
-  bool overlaps = costs.overlapsCollectives(), isCut = stages > 1;
+search::Problem RangeProblem::buildBound(const RecomputeCounts &counts, bool choosesRecompute,
+                                         plan::PipelineAttr pipeline) {
+  bool overlaps = costs.overlapsCollectives();
   RangeSetting setting = builder.getSetting();
-  setting.windows = BoundPrices::makeWindows(groups, overlaps, isCut);
-  if (isCut) {
+  std::optional<CutStep> step;
+  if (pipeline)
+    step.emplace(groups, pipeline, costs, base.mesh.getRanks(), setting.accumulationSteps);
+  const CutStep *cut = step ? &*step : nullptr;
+  setting.windows = BoundPrices::makeWindows(groups, overlaps, cut);
+  if (cut) {
     // The positions together hold everything once.
     setting.positions = 1;
     setting.inFlight = 1;
   }
   ProblemBuilder own(setting, reshards);
-  LeastTimes least(groups, labels, costs, base.mesh, isCut);
-  BoundPrices prices(groups, labels, reshards, least, parameterCosts, overlaps, isCut, own);
-  Lifetimes lifetimes =
-      isCut ? Lifetimes::ofStash(groups, recompute) : Lifetimes(groups, recompute, 0, setting.inFlight);
+  LeastTimes least(groups, labels, costs, base.mesh, /*isCut=*/cut);
+  BoundPrices prices(groups, labels, reshards, least, parameterCosts, overlaps, cut, own);
+  Lifetimes lifetimes = cut ? Lifetimes::ofStash(groups, recompute, &cut->getLabels(), cut->getFirstInFlight())
+                            : Lifetimes(groups, recompute, 0, setting.inFlight);
   return RangeAssembly(groups, recompute, base, labels, parameterCosts, own, prices, nodes)
       .build(lifetimes, counts, choosesRecompute);
 }

@@ -39,14 +39,15 @@ public:
   /// are of all blocks but one (`Lifetimes::getRunsByLabel`), which bounds from below how often an operator is
   /// recomputed. Nodes behind those of the other problems follow from the labels of their neighbours.
   ///
-  /// With `stages` S > 1, the steps are those of pipelines whose S positions share the range, each of them on the mesh.
-  /// A solution costs no more than S times the step of the plan that it stands for, wherever the range is cut and in
-  /// whichever order the micro-batches run (`BoundPrices`). The memory is that of one rank of each position, together.
-  /// A single row bounds it: when the forward pass of a micro-batch has ended and its backward pass has not begun, the
-  /// positions hold at least all copies of parameters and the stash of this micro-batch.
-  search::Problem buildBound(int64_t stages);
+  /// With a `pipeline` of S positions, which is null for none, the steps are those of pipelines that are cut and
+  /// scheduled as it says, each of their positions on the mesh. A solution costs no more than S times the step of the
+  /// plan that it stands for (`BoundPrices`). The memory is that of one rank of each position, together.
+  /// A row bounds it: when the forward pass of a micro-batch has ended and its backward pass has not begun, the
+  /// positions hold at least all copies of parameters and the stash of this micro-batch. A second row bounds that of
+  /// the first position, with the stashes of its micro-batches in flight, where the schedule says how many these are.
+  search::Problem buildBound(plan::PipelineAttr pipeline);
   /// Builds the same problem without that choice, for a plan that recomputes the operators `counts`.
-  search::Problem buildBoundWithRecompute(const RecomputeCounts &counts, int64_t stages);
+  search::Problem buildBoundWithRecompute(const RecomputeCounts &counts, plan::PipelineAttr pipeline);
 
   /// Returns the choice of a solution of the problem that was built last.
   plan::StrategyChoice decode(const search::Solution &solution) const { return nodes.decode(solution); }
@@ -59,7 +60,7 @@ public:
 
 private:
   search::Problem build(const Lifetimes &lifetimes, const RecomputeCounts &counts);
-  search::Problem buildBound(const RecomputeCounts &counts, bool choosesRecompute, int64_t stages);
+  search::Problem buildBound(const RecomputeCounts &counts, bool choosesRecompute, plan::PipelineAttr pipeline);
 
   const Groups &groups;
   const RecomputeClasses &recompute;

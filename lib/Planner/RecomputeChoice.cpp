@@ -11,14 +11,12 @@ static std::vector<int64_t> makeDistinct(std::vector<int64_t> numbers) {
   return numbers;
 }
 
-/// Adds the time of recomputing a group's operators; `counts` are its recomputed members by label of the class, whose
-/// node is `choice`.
-static void addTime(ProblemBuilder &builder, RangePrices &prices, const RecomputeClass &its, unsigned group,
-                    std::vector<int64_t> counts, int32_t choice) {
-  // Shares are of all blocks but one (`Lifetimes::getRunsByLabel`).
-  if (its.blocks.size() > 1)
-    for (int64_t &count : counts)
-      count = std::max<int64_t>(count - 1, 0);
+using AddWorks = llvm::function_ref<void(int32_t, const std::vector<ProblemBuilder::Work> &)>;
+
+/// Adds the time of recomputing a group's operators by `addWorks`; `counts` are its recomputed members by label of the
+/// class, whose node is `choice`.
+static void addTime(ProblemBuilder &builder, RangePrices &prices, unsigned group, const std::vector<int64_t> &counts,
+                    int32_t choice, AddWorks addWorks) {
   std::vector<int64_t> picoseconds = prices.getRecomputeTimes(group);
   std::vector<ProblemBuilder::Work> works;
   for (int64_t each : makeDistinct(picoseconds))
@@ -27,7 +25,7 @@ static void addTime(ProblemBuilder &builder, RangePrices &prices, const Recomput
   if (llvm::all_of(works, [](const ProblemBuilder::Work &work) { return work.count == 0 || work.picoseconds == 0; }))
     return;
   int32_t time = builder.addNode(std::vector<int64_t>(works.size(), 0));
-  prices.addRecompute(time, works);
+  addWorks(time, works);
   auto timeOf = [](const ProblemBuilder::Work &work) { return work.picoseconds; };
   auto countOf = [](const ProblemBuilder::Work &work) { return work.count; };
   builder.addLink(static_cast<int32_t>(group), time, picoseconds, llvm::map_to_vector(works, timeOf));
@@ -58,14 +56,39 @@ static void addMemory(ProblemBuilder &builder, const ChosenMemory &memory, int32
                   }));
 }
 
-void planner::addRecomputeChoice(ProblemBuilder &builder, RangePrices &prices, const RecomputeClasses &recompute,
+/// Returns how many of a group's operators the first chunk is certain to recompute, of the blocks but one of which it
+/// runs all operators, where `recomputed` of all operators are.
+static int64_t countOfFirst(const Groups &groups, const Lifetimes &lifetimes, unsigned group, int64_t recomputed,
+                            int64_t blocks) {
+  auto members = static_cast<int64_t>(groups.getOperators()[group].ops.size());
+  int64_t own = recomputed - (members - lifetimes.countOnFirst(group));
+  return std::max<int64_t>(std::min(own, blocks) - 1, 0);
+}
+
+void planner::addRecomputeChoice(ProblemBuilder &builder, RangePrices &prices, const Groups &groups,
+                                 const RecomputeClasses &recompute, const Lifetimes &lifetimes,
                                  const std::vector<ChosenMemory> &memory) {
   for (auto [index, its] : llvm::enumerate(recompute.getClasses())) {
-    int32_t choice = builder.addNode(std::vector<int64_t>(its.labels.size(), 0));
-    for (auto &[group, counts] : its.counts)
-      addTime(builder, prices, its, group, counts, choice);
-    for (const ChosenMemory &each : memory)
-      if (each.recomputeClass == index)
-        addMemory(builder, each, choice);
+    int64_t ofFirst = lifetimes.hasFirst() ? lifetimes.countFirstBlocks(index) : 0;
+    // One choice for all blocks, and one for those of the first chunk.
+    for (bool isOfFirst : {false, true}) {
+      if (isOfFirst && ofFirst < 2)
+        continue;
+      int32_t choice = builder.addNode(std::vector<int64_t>(its.labels.size(), 0));
+      for (auto &[group, counts] : its.counts) {
+        std::vector<int64_t> certain;
+        // Shares are of all blocks but one (`Lifetimes::getRunsByLabel`).
+        for (int64_t count : counts)
+          certain.push_back(isOfFirst ? countOfFirst(groups, lifetimes, group, count, ofFirst)
+                                      : std::max<int64_t>(count - (its.blocks.size() > 1), 0));
+        addTime(builder, prices, group, certain, choice,
+                [&](int32_t time, const std::vector<ProblemBuilder::Work> &works) {
+                  isOfFirst ? prices.addRecomputeOfFirst(time, works) : prices.addRecompute(time, works);
+                });
+      }
+      for (const ChosenMemory &each : memory)
+        if (each.recomputeClass == index && each.isOfFirst == isOfFirst)
+          addMemory(builder, each, choice);
+    }
   }
 }

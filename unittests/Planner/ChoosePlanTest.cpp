@@ -50,7 +50,7 @@ TEST_F(ChoosePlanTest, SearchingChangesNothing) {
   EXPECT_EQ(print(*module), before);
   EXPECT_FALSE(search->choose(limits).candidates.empty());
   EXPECT_EQ(print(*module), before);
-  search->getProblems(limits.memoryBytes, /*stages=*/1);
+  search->getProblems(limits.memoryBytes, /*pipeline=*/nullptr);
   EXPECT_EQ(print(*module), before);
 }
 

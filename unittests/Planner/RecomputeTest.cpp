@@ -106,7 +106,7 @@ TEST_F(RecomputeTest, OperatorsOfRepeatsAddUp) {
     Groups groups(OperatorRange(microbatch, begin, end), choice.pins);
     RecomputeClasses recompute(groups);
     RangeProblem problem(groups, recompute, devices.costs, choice, RangeSetting());
-    search::SolveResult bound = search::solve(problem.buildBound(/*stages=*/1), search::SolveOptions());
+    search::SolveResult bound = search::solve(problem.buildBound(/*pipeline=*/nullptr), search::SolveOptions());
     search::Problem built = problem.build(0);
     search::SolveResult kept = search::solve(built, search::SolveOptions());
     EXPECT_TRUE(kept.isOptimal() && bound.isOptimal());

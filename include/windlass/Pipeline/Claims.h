@@ -20,8 +20,8 @@ void certify(const std::vector<planner::SearchedMesh> &meshes, plan::MeshAttr ch
 plan::PlanClaims makeClaims(const SearchSummary &search, const Schedule &schedule, const plan::PlanFile &plan,
                             const PlanChoice &choice);
 
-/// Returns what plans a bound is of, by their numbers of stages: "of 1 stage", or "of 1, 2 or 4 stages with any cut and
-/// schedule".
+/// Returns what plans a bound is of, by their numbers of stages: "of 1 stage", or "of 1, 2 or 4 stages, cut and
+/// scheduled as the search does".
 std::string describeBoundStages(llvm::ArrayRef<int64_t> stages);
 
 /// The compiled plan that claims are about.

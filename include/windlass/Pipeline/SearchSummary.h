@@ -29,7 +29,7 @@ struct SearchSummary {
   /// The simulated step.
   double stepSeconds = 0;
   /// A lower bound of the simulated step over all plans of the searched kind that the model's rows of memory admit,
-  /// whatever they recompute, wherever they cut the model and whatever their schedule is. Absent where the rows admit
+  /// whatever they recompute, which are cut and scheduled as the search does. Absent where the rows admit
   /// no plan of as many stages: it would say nothing about a plan that was found in another way.
   std::optional<int64_t> boundNanoseconds;
   /// The numbers of stages whose plans the bound is of, ascending: that of the plan, and those of the other numbers

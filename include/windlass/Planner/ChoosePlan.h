@@ -23,7 +23,7 @@ class RecomputeClasses;
 
 /// The version of the labels and costs of searched plans: a claim of one version says nothing in another. Every change
 /// that gives a problem other numbers raises it.
-constexpr int64_t kModelVersion = 12;
+constexpr int64_t kModelVersion = 13;
 
 /// Returns the numbers of replicas, parts of the batch and ranks of the model of a searched mesh: no two searched
 /// meshes have the same three.
@@ -58,10 +58,10 @@ public:
   size_t countMeshes() const { return meshes.size(); }
 
   /// Returns the problems that bound the simulated steps of all plans within a rank's memory from below, whatever they
-  /// recompute. With `stages` S > 1, the problems bound S times the steps of all pipelines of S stages whose positions
-  /// have these meshes, wherever the model is cut and whatever the schedule is; it does not matter whether the module
-  /// is cut.
-  std::vector<SearchedMesh> getProblems(int64_t memoryBytes, int64_t stages) const;
+  /// recompute. With a `pipeline` of S stages, which is null for none, the problems bound S times the steps of all
+  /// pipelines whose positions have these meshes and which are cut and scheduled as it says; it does not matter whether
+  /// the module is cut.
+  std::vector<SearchedMesh> getProblems(int64_t memoryBytes, plan::PipelineAttr pipeline) const;
 
   /// Returns the problem of the mesh of `choice`, which is searched, with `recomputeParts` of `kRecomputeParts` of the
   /// blocks recomputed.

@@ -2,6 +2,7 @@
 #ifndef WINDLASS_PLANNER_CUTMODEL_H
 #define WINDLASS_PLANNER_CUTMODEL_H
 
+#include "windlass/Dialect/Plan/IR/PlanOps.h"
 #include "windlass/Profile/CostModel.h"
 
 #include "mlir/IR/BuiltinAttributes.h"
@@ -19,10 +20,14 @@ struct PipelineChoice {
   bool hasOnePosition() const { return positions == 1; }
 };
 
-/// Cuts a module at L2 into the chunks of a pipeline whose positions have `positionRanks` ranks each, and sets
-/// `plan.pipeline`. Of all cuts at places where fewer bytes cross than next to them, such as between two blocks, takes
-/// one whose longest chunk is shortest: its operators, forward and backward, and its messages. Fails where the model
-/// has fewer such places than are needed.
+/// Chooses where a module at L2 is cut into the chunks of a pipeline whose positions have `positionRanks` ranks each.
+/// Of all cuts at places where fewer bytes cross than next to them, such as between two blocks, takes one whose longest
+/// chunk is shortest: its operators, forward and backward, and its messages. Strategies do not matter, so all plans of
+/// a search have one cut. Fails where the model has fewer such places than are needed.
+mlir::FailureOr<plan::PipelineAttr> chooseCut(mlir::ModuleOp module, const PipelineChoice &pipeline,
+                                              int64_t positionRanks, const CostModel &costs);
+
+/// Cuts the module so: sets `plan.pipeline`.
 mlir::LogicalResult cutModel(mlir::ModuleOp module, const PipelineChoice &pipeline, int64_t positionRanks,
                              const CostModel &costs);
 

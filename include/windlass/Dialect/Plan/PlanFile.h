@@ -86,6 +86,10 @@ struct PlanClaims {
   std::string profileHash;
   /// The numbers of stages whose plans the bound is of, ascending; the plan's own is among them.
   std::vector<int64_t> boundStages = {1};
+  /// The published schedule of the plans of several stages that the bound is of, and the number of chunks of each
+  /// stage.
+  std::string boundSchedule = "1f1b";
+  int64_t boundChunks = 1;
   /// What the host was asked to hold in the plans that the bound is of.
   Offload boundOffload = Offload::none;
 };

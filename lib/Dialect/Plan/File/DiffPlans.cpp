@@ -269,9 +269,14 @@ std::vector<PlanDifference> plan::diffPlans(const PlanFile &before, const PlanFi
     auto stagesOf = [](const PlanClaims &its) {
       return its.boundNanoseconds ? listOf(its.boundStages, "and") : std::string();
     };
+    auto scheduleOf = [](const PlanClaims &its) {
+      bool isOfPipelines = its.boundNanoseconds && its.boundStages.back() > 1;
+      return isOfPipelines ? its.boundSchedule + "=" + std::to_string(its.boundChunks) : std::string();
+    };
     compare("arena_bytes", &PlanClaims::arenaBytes);
     differ.add("", "bound_nanoseconds", boundOf(*before.claims), boundOf(*after.claims));
     differ.add("", "bound_offload", offloadOf(*before.claims), offloadOf(*after.claims));
+    differ.add("", "bound_schedule", scheduleOf(*before.claims), scheduleOf(*after.claims));
     differ.add("", "bound_stages", stagesOf(*before.claims), stagesOf(*after.claims));
     compare("cost_nanoseconds", &PlanClaims::costNanoseconds);
     compare("peak_bytes", &PlanClaims::peakBytes);

@@ -225,6 +225,10 @@ private:
       if (!offload)
         reader.fail("bound_offload", "must be none, some, optimizer, gradients or weights");
     }
+    if (reader.find("bound_schedule"))
+      claims.boundSchedule = reader.getString("bound_schedule");
+    if (reader.find("bound_chunks"))
+      claims.boundChunks = reader.getInteger("bound_chunks", 1, int64_t(1) << 20);
     if (reader.find("bound_stages")) {
       claims.boundStages = reader.getIntegers("bound_stages");
       bool areAscending = llvm::is_sorted(claims.boundStages, std::less_equal<int64_t>());

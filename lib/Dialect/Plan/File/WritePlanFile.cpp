@@ -120,27 +120,35 @@ static void addSettings(Writer &writer, const PlanSettings &settings) {
   writer.close();
 }
 
+static void writeClaims(Writer &writer, const PlanClaims &claims) {
+  writer.open("claims");
+  writer.add("arena_bytes", claims.arenaBytes);
+  bool isOfPipelines = claims.boundNanoseconds && claims.boundStages.back() > 1;
+  if (isOfPipelines && claims.boundChunks != PlanClaims().boundChunks)
+    writer.add("bound_chunks", claims.boundChunks);
+  writer.add("bound_nanoseconds", claims.boundNanoseconds ? Value(*claims.boundNanoseconds) : nullptr);
+  if (claims.boundNanoseconds && claims.boundOffload != Offload::none)
+    writer.add("bound_offload", stringifyOffload(claims.boundOffload));
+  if (isOfPipelines && claims.boundSchedule != PlanClaims().boundSchedule)
+    writer.add("bound_schedule", claims.boundSchedule);
+  if (claims.boundNanoseconds && claims.boundStages != std::vector<int64_t>{1})
+    writer.add("bound_stages", Array(claims.boundStages));
+  writer.add("certificate_hash", claims.certificateHash);
+  writer.add("cost_nanoseconds", claims.costNanoseconds);
+  writer.add("peak_bytes", claims.peakBytes);
+  writer.add("plan_hash", claims.planHash);
+  writer.add("profile_hash", claims.profileHash);
+  writer.close();
+}
+
 std::string plan::writePlanFile(const PlanFile &plan) {
   Writer writer;
   writer.open("");
   writer.add("bucket_bytes", plan.bucketBytes);
-  if (plan.claims) {
-    writer.open("claims");
-    writer.add("arena_bytes", plan.claims->arenaBytes);
-    writer.add("bound_nanoseconds", plan.claims->boundNanoseconds ? Value(*plan.claims->boundNanoseconds) : nullptr);
-    if (plan.claims->boundNanoseconds && plan.claims->boundOffload != Offload::none)
-      writer.add("bound_offload", stringifyOffload(plan.claims->boundOffload));
-    if (plan.claims->boundNanoseconds && plan.claims->boundStages != std::vector<int64_t>{1})
-      writer.add("bound_stages", Array(plan.claims->boundStages));
-    writer.add("certificate_hash", plan.claims->certificateHash);
-    writer.add("cost_nanoseconds", plan.claims->costNanoseconds);
-    writer.add("peak_bytes", plan.claims->peakBytes);
-    writer.add("plan_hash", plan.claims->planHash);
-    writer.add("profile_hash", plan.claims->profileHash);
-    writer.close();
-  } else {
+  if (plan.claims)
+    writeClaims(writer, *plan.claims);
+  else
     writer.add("claims", nullptr);
-  }
   writer.add("cluster", toJson(plan.cluster), /*lineDepth=*/2);
   writer.open("functions");
   for (const auto &[name, function] : plan.functions) {
