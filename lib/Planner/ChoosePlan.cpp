@@ -292,7 +292,7 @@ plan::StrategyChoice planner::readChoice(ModuleOp module) {
     if (parameter.getTrainable())
       choice.parameters[name] = {getCopy(plan::kLayoutAttr), getCopy(plan::kGradientLayoutAttr),
                                  getCopy(plan::kMasterLayoutAttr)};
-    choice.stateMemory[name] = plan::getStateMemory(parameter);
+    choice.memories[name] = plan::getCopyMemories(parameter);
   }
   return choice;
 }

@@ -260,6 +260,14 @@ int64_t Labels::getHaloCost(Operation *op, const train::OpFactors &own, const Op
   return 0;
 }
 
+/// Whether the copies that a label chooses to have on the host have layouts with which they can be there.
+static bool mayKeep(const ParameterLabel &label, plan::MeshAttr mesh) {
+  return (label.memories.gradient == plan::MemoryKind::device ||
+          plan::isReadAsAccumulated(plan::dropUnreduced(label.copies.gradient), label.copies.master, mesh)) &&
+         (label.memories.compute == plan::MemoryKind::device ||
+          plan::haveSameParts(label.copies.compute, label.copies.master, mesh));
+}
+
 void Labels::makeParameterLabels(unsigned group) {
   train::ParameterOp parameter = groups.getParameters()[group].parameters.front();
   SmallVector<plan::LayoutAttr> reads = {plan::LayoutAttr::getWhole(parameter.getTensorType())};
@@ -275,9 +283,11 @@ void Labels::makeParameterLabels(unsigned group) {
     }
   int64_t microBatches = plan::getMicroBatches(parameter->getParentOfType<ModuleOp>());
   bool repeatsGathers = microBatches > kFewMicroBatches * mesh.sizeOf(plan::AxisRole::replica);
-  SmallVector<plan::MemoryKind> memories = {plan::getStateMemory(parameter)};
+  SmallVector<plan::CopyMemories> memories = {plan::getCopyMemories(parameter)};
+  // Each copy that may be on the host needs those before it there.
+  constexpr plan::MemoryKind device = plan::MemoryKind::device, host = plan::MemoryKind::host;
   if (parameter->hasAttr(plan::kMayOffloadAttr))
-    memories.push_back(plan::MemoryKind::host);
+    memories.append({{host, device, device}, {host, host, device}, {host, host, host}});
   for (plan::LayoutAttr read : reads)
     for (plan::ShardedCopies sharded : kShardedCopies) {
       if (repeatsGathers && sharded.compute && !sharded.gradient)
@@ -289,9 +299,10 @@ void Labels::makeParameterLabels(unsigned group) {
         break;
       if (!obeyPins(group, label))
         continue;
-      for (plan::MemoryKind memory : memories) {
-        label.stateMemory = memory;
-        parameters[group].push_back(label);
+      for (const plan::CopyMemories &each : memories) {
+        label.memories = each;
+        if (each == memories.front() || mayKeep(label, mesh))
+          parameters[group].push_back(label);
       }
     }
 }

@@ -16,7 +16,7 @@ std::map<plan::MemoryKind, int64_t> ParameterCosts::getCopyBytes(const Parameter
   plan::LayoutAttr compute = label.copies.compute, master = label.copies.master;
   std::map<plan::MemoryKind, int64_t> bytes;
   plan::MemoryKind read = isFetched(label) ? plan::MemoryKind::host : plan::MemoryKind::device;
-  if (!traits.isTrainable || label.stateMemory != read || compute != master || traits.computeType != traits.type)
+  if (!traits.isTrainable || label.memories.state != read || compute != master || traits.computeType != traits.type)
     bytes[read] += getBytes(compute, traits.computeType);
   if (!traits.isTrainable)
     return bytes;
@@ -26,7 +26,7 @@ std::map<plan::MemoryKind, int64_t> ParameterCosts::getCopyBytes(const Parameter
   // besides.
   if (gradient != master)
     bytes[plan::MemoryKind::device] += getBytes(master, traits.type);
-  bytes[label.stateMemory] += getBytes(master, traits.type) * (1 + traits.states) + traits.wholeStateBytes;
+  bytes[label.memories.state] += getBytes(master, traits.type) * (1 + traits.states) + traits.wholeStateBytes;
   return bytes;
 }
 
@@ -35,12 +35,12 @@ bool ParameterCosts::addsOnHost(const ParameterLabel &label) const {
   bool isScattered = llvm::all_of(mesh.getDataAxes(), [&](StringAttr axis) {
     return mesh.sizeOf(axis.getValue()) == 1 || plan::usesAxis(gradient, axis);
   });
-  return traits.gradientMemory == plan::MemoryKind::host && isScattered &&
+  return label.memories.gradient == plan::MemoryKind::host && isScattered &&
          plan::isReadAsAccumulated(gradient, label.copies.master, mesh);
 }
 
 bool ParameterCosts::isFetched(const ParameterLabel &label) const {
-  return traits.computeMemory == plan::MemoryKind::host &&
+  return label.memories.compute == plan::MemoryKind::host &&
          (!traits.isTrainable || plan::haveSameParts(label.copies.compute, label.copies.master, mesh));
 }
 
@@ -92,7 +92,7 @@ int64_t ParameterCosts::getUpdatePicoseconds(const ParameterLabel &label) const 
   plan::LayoutAttr master = label.copies.master;
   OperatorWork update = getUpdateWork(master);
   std::optional<OperatorWork> average = getAverageWork(master);
-  if (label.stateMemory == plan::MemoryKind::device)
+  if (label.memories.state == plan::MemoryKind::device)
     return costs.getPicoseconds(update) + (average ? costs.getPicoseconds(*average) : 0);
   // The gradients of some parameters are copied there, and the weights of others back, beside the update of one.
   int64_t host = getPicoseconds(costs.getHostCost("", update));
@@ -206,7 +206,7 @@ LeastParameterTimes ParameterCosts::getLeastTimes(const ParameterLabel &label) c
   OperatorWork update = getUpdateWork(master), squares = getSquaresWork(isSmaller ? gradient : master);
   if (std::optional<OperatorWork> average = getAverageWork(master))
     update.bytes += average->bytes;
-  if (label.stateMemory == plan::MemoryKind::device)
+  if (label.memories.state == plan::MemoryKind::device)
     times.update = costs.getLeastPicoseconds(update, /*hasLaunch=*/false) / 1000;
   else
     times.hostUpdate = costs.getLeastHostPicoseconds(update) / 1000;

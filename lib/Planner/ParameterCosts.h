@@ -16,8 +16,8 @@ namespace windlass::planner {
 struct ParameterLabel {
   plan::LayoutAttr read;
   plan::ParameterLayouts copies;
-  /// Where the master copy and the state are, and are updated.
-  plan::MemoryKind stateMemory = plan::MemoryKind::device;
+  /// Where the copies are. The update runs where the state is.
+  plan::CopyMemories memories;
 
   /// Whether data-parallel ranks shard the compute copy, in whichever memory it is.
   bool shardsCompute() const { return isShard(copies.compute); }
@@ -43,10 +43,6 @@ struct ParameterTraits {
   int64_t wholeStateBytes = 0;
   /// Whether one of the states is a moving average, which is moved by a command of its own.
   bool hasAverage = false;
-  /// Where the accumulated gradient is, if ranks accumulate it as its update reads it; else it is on the device.
-  plan::MemoryKind gradientMemory = plan::MemoryKind::device;
-  /// Where what operators read of it is, if ranks keep just what they update; else it is on the device.
-  plan::MemoryKind computeMemory = plan::MemoryKind::device;
   /// The number of times that the forward and the backward pass of one micro-batch read it, each with a gather where it
   /// is sharded.
   int64_t forwardReads = 1, backwardReads = 1;

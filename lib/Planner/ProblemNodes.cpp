@@ -32,7 +32,7 @@ plan::StrategyChoice ProblemNodes::decode(const search::Solution &solution) cons
       choice.reads[parameter.getSymNameAttr()] = label.read;
       choice.parameters[parameter.getSymNameAttr()] = label.copies;
       if (parameter->hasAttr(plan::kMayOffloadAttr))
-        choice.stateMemory[parameter.getSymNameAttr()] = label.stateMemory;
+        choice.memories[parameter.getSymNameAttr()] = label.memories;
     }
   }
   return choice;
@@ -71,7 +71,7 @@ std::optional<search::Solution> ProblemNodes::encode(const plan::StrategyChoice 
     bool isChosen = parameter->hasAttr(plan::kMayOffloadAttr);
     if (!place(ofParameter(group), labels.ofParameter(group), [&](const ParameterLabel &label) {
           return plan::haveSameParts(label.read, read, mesh) &&
-                 (!isChosen || label.stateMemory == choice.stateMemory.lookup(parameter.getSymNameAttr())) &&
+                 (!isChosen || label.memories == choice.memories.lookup(parameter.getSymNameAttr())) &&
                  (!parameter.getTrainable() || areEqual(getParts(label.copies), getParts(copies)));
         }))
       return std::nullopt;

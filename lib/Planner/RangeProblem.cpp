@@ -19,8 +19,6 @@ static ParameterTraits getTraits(const ParameterGroup &group) {
   traits.computeType = group.getComputeType();
   train::ParameterOp first = group.parameters.front();
   traits.isTrainable = first.getTrainable();
-  traits.gradientMemory = plan::getGradientMemory(first);
-  traits.computeMemory = plan::getComputeMemory(first);
   traits.states = group.states;
   traits.wholeStateBytes = group.wholeStateBytes;
   traits.hasAverage = group.hasAverage;

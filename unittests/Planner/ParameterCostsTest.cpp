@@ -37,7 +37,7 @@ protected:
 
   ParameterLabel makeLabel(plan::ShardedCopies sharded) const {
     plan::LayoutAttr whole = plan::LayoutAttr::getWhole(traits.type);
-    return {whole, plan::layOutCopies(whole, sharded, mesh), stateMemory};
+    return {whole, plan::layOutCopies(whole, sharded, mesh), memories};
   }
 
   int64_t getDeviceBytes(const ParameterLabel &label) const {
@@ -47,7 +47,7 @@ protected:
   TestCluster devices{4};
   MLIRContext context{MLIRContext::Threading::DISABLED};
   ParameterTraits traits;
-  plan::MemoryKind stateMemory = plan::MemoryKind::device;
+  plan::CopyMemories memories;
   plan::MeshAttr mesh;
   std::unique_ptr<Reshards> reshards;
 };
@@ -75,7 +75,7 @@ TEST_F(ParameterCostsTest, EqualCopiesAreOne) {
 }
 
 TEST_F(ParameterCostsTest, BytesByMemory) {
-  stateMemory = plan::MemoryKind::host;
+  memories.state = plan::MemoryKind::host;
   // The weight, the gradient and its shard stay; the master's shard and those of two states go.
   EXPECT_THAT(makeCosts().getCopyBytes(makeLabel(kMaster)),
               ElementsAre(Pair(plan::MemoryKind::device, 96 + 192 + 48), Pair(plan::MemoryKind::host, 3 * 48)));
@@ -86,7 +86,7 @@ TEST_F(ParameterCostsTest, BytesByMemory) {
 }
 
 TEST_F(ParameterCostsTest, GradientsOnTheHost) {
-  stateMemory = traits.gradientMemory = plan::MemoryKind::host;
+  memories = {plan::MemoryKind::host, plan::MemoryKind::host, plan::MemoryKind::device};
   // Those which are scattered in each micro-batch; others are summed up on the device behind the backward pass.
   EXPECT_THAT(makeCosts().getCopyBytes(makeLabel(kGradient)),
               ElementsAre(Pair(plan::MemoryKind::device, 96), Pair(plan::MemoryKind::host, 4 * 48)));
@@ -100,7 +100,7 @@ TEST_F(ParameterCostsTest, GradientsOnTheHost) {
 }
 
 TEST_F(ParameterCostsTest, WeightsOnTheHost) {
-  stateMemory = traits.gradientMemory = traits.computeMemory = plan::MemoryKind::host;
+  memories = {plan::MemoryKind::host, plan::MemoryKind::host, plan::MemoryKind::host};
   // Weights of which a rank keeps more than it updates stay on the device.
   EXPECT_THAT(makeCosts().getCopyBytes(makeLabel(kGradient)),
               ElementsAre(Pair(plan::MemoryKind::device, 96), Pair(plan::MemoryKind::host, 4 * 48)));
@@ -117,7 +117,7 @@ TEST_F(ParameterCostsTest, WeightsOnTheHost) {
 TEST_F(ParameterCostsTest, UpdatesOnTheHost) {
   int64_t onDevice = makeCosts().getTimes(makeLabel(kWhole)).exposed;
   LeastParameterTimes least = makeCosts().getLeastTimes(makeLabel(kWhole));
-  stateMemory = plan::MemoryKind::host;
+  memories.state = plan::MemoryKind::host;
   // CPU ranks are their hosts: the kernel is the same, and the copies beside it are shorter.
   EXPECT_EQ(makeCosts().getTimes(makeLabel(kWhole)).exposed, onDevice);
   LeastParameterTimes host = makeCosts().getLeastTimes(makeLabel(kWhole));

@@ -23,7 +23,7 @@ class RecomputeClasses;
 
 /// The version of the labels and costs of searched plans: a claim of one version says nothing in another. Every change
 /// that gives a problem other numbers raises it.
-constexpr int64_t kModelVersion = 13;
+constexpr int64_t kModelVersion = 14;
 
 /// Returns the numbers of replicas, parts of the batch and ranks of the model of a searched mesh: no two searched
 /// meshes have the same three.

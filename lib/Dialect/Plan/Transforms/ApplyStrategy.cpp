@@ -573,16 +573,26 @@ ParameterLayouts plan::getCopies(const StrategyChoice &choice, StringAttr symbol
   return copies;
 }
 
+CopyMemories plan::getCopyMemories(train::ParameterOp weight) {
+  return {getStateMemory(weight), getGradientMemory(weight), getComputeMemory(weight)};
+}
+
 /// Labels the parameters that the search may keep on the host with what it chose.
-static void applyStateMemory(ModuleOp module, const StrategyChoice &choice) {
-  for (auto parameter : module.getOps<train::ParameterOp>())
-    if (parameter->removeAttr(kMayOffloadAttr) &&
-        choice.stateMemory.lookup(parameter.getSymNameAttr()) == MemoryKind::host)
-      parameter->setAttr(kStateMemoryAttr, MemoryKindAttr::get(module.getContext(), MemoryKind::host));
+static void applyMemories(ModuleOp module, const StrategyChoice &choice) {
+  for (auto parameter : module.getOps<train::ParameterOp>()) {
+    if (!parameter->removeAttr(kMayOffloadAttr))
+      continue;
+    CopyMemories memories = choice.memories.lookup(parameter.getSymNameAttr());
+    for (auto [attribute, memory] : {std::pair(kStateMemoryAttr, memories.state),
+                                     {kGradientMemoryAttr, memories.gradient},
+                                     {kComputeMemoryAttr, memories.compute}})
+      if (memory != MemoryKind::device)
+        parameter->setAttr(attribute, MemoryKindAttr::get(module.getContext(), memory));
+  }
 }
 
 LogicalResult plan::applyStrategy(ModuleOp module, const StrategyChoice &choice, int64_t bucketBytes) {
-  applyStateMemory(module, choice);
+  applyMemories(module, choice);
   module->removeAttr(kPrefetchBytesAttr);
   module->removeAttr(kKeepsGathersAttr);
   module->removeAttr(kUnitBytesAttr);

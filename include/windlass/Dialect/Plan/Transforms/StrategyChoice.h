@@ -34,14 +34,27 @@ using ModelSplitter = llvm::DenseMap<mlir::Operation *, Splits> (*)(mlir::func::
                                                                     llvm::ArrayRef<mlir::StringAttr> axes,
                                                                     MeshAttr mesh, const Pins &pins);
 
+/// The memories of a weight's copies from step to step: of the master copy with the optimizer's state, of the accumulated
+/// gradient, and of what operators read.
+struct CopyMemories {
+  MemoryKind state = MemoryKind::device, gradient = MemoryKind::device, compute = MemoryKind::device;
+
+  bool operator==(const CopyMemories &other) const {
+    return state == other.state && gradient == other.gradient && compute == other.compute;
+  }
+};
+
+/// Returns the memories that the labels of a weight say.
+CopyMemories getCopyMemories(train::ParameterOp weight);
+
 struct StrategyChoice {
   MeshAttr mesh;
   /// The copies of parameters, by symbol; for parameters without an entry they follow from `shardedCopies` and the
   /// pins.
   llvm::DenseMap<mlir::StringAttr, ParameterLayouts> parameters;
-  /// Where the master copy and the optimizer's state are, by symbol, of parameters marked `plan.may_offload`; where
-  /// there is no entry, on the device.
-  llvm::DenseMap<mlir::StringAttr, MemoryKind> stateMemory;
+  /// The memories of the copies, by symbol, of parameters marked `plan.may_offload`; where there is no entry, all are on
+  /// the device.
+  llvm::DenseMap<mlir::StringAttr, CopyMemories> memories;
   ShardedCopies shardedCopies;
   /// The function that splits operators over the model axes; null: only pins split operators over them.
   ModelSplitter splitModel = nullptr;
