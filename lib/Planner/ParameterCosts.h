@@ -17,7 +17,7 @@ struct ParameterLabel {
   plan::LayoutAttr read;
   plan::ParameterLayouts copies;
   /// Where the copies are. The update runs where the state is.
-  plan::CopyMemories memories;
+  plan::CopyMemories memories = {};
 
   /// Whether data-parallel ranks shard the compute copy, in whichever memory it is.
   bool shardsCompute() const { return isShard(copies.compute); }

@@ -9,6 +9,8 @@
 #include "ScalarFunctions.h"
 #include "StepEmitter.h"
 
+#include <array>
+
 using namespace mlir;
 using namespace windlass;
 
@@ -149,6 +151,7 @@ LogicalResult windlass::convertCommandsToEmitC(ModuleOp module) {
 /// that every step needs.
 static FailureOr<llvm::SmallVector<func::FuncOp>> listFunctions(sched::ProgramOp program) {
   llvm::SmallVector<func::FuncOp> functions;
+  constexpr std::array optional = {sched::StepRole::init, sched::StepRole::weight_gradient, sched::StepRole::evaluate};
   llvm::SmallVector<int64_t> chunks = sched::getChunks(program);
   if (chunks.empty())
     return program.emitOpError("has no functions of a step");
@@ -156,7 +159,7 @@ static FailureOr<llvm::SmallVector<func::FuncOp>> listFunctions(sched::ProgramOp
     for (int64_t chunk : chunks) {
       if (func::FuncOp function = sched::getStepFunction(program, role, chunk))
         functions.push_back(function);
-      else if (role != sched::StepRole::init && role != sched::StepRole::evaluate)
+      else if (!llvm::is_contained(optional, role))
         return program.emitOpError("needs, at level L5, a function with the role ")
                << stringifyStepRole(role) << " of chunk " << chunk;
     }

@@ -161,7 +161,7 @@ const action two_actions[] = {act(action_kind::forward), act(action_kind::backwa
 
 template <bool scales> one_job make(span<axis> axes, span<action> actions) {
   static const chunk_entry chunks[] = {
-      {0, 1, forward, backward<scales>, reduce_gradients, update<scales>, nullptr, evaluate}};
+      {0, 1, forward, backward<scales>, nullptr, reduce_gradients, update<scales>, nullptr, evaluate}};
   static const action evaluation[] = {act(action_kind::evaluate)};
   program p = {};
   p.arenas = {arenas, 1};

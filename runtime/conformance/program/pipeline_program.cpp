@@ -170,8 +170,8 @@ const scalar_entry scalars[] = {
     {scalar::bias_correction2, {0, scalars_at + 24}}, {scalar::clip_norm, {0, scalars_at + 28}}};
 template <int G, bool is_alone>
 const chunk_entry chunks[] = {
-    {0, slots, embed, embed_backward, reduce_table, update_table<is_alone>, nullptr, evaluate_table},
-    {1, slots, predict<G>, predict_backward<G>, reduce_bias, update_bias<is_alone>, nullptr, evaluate_bias}};
+    {0, slots, embed, embed_backward, nullptr, reduce_table, update_table<is_alone>, nullptr, evaluate_table},
+    {1, slots, predict<G>, predict_backward<G>, nullptr, reduce_bias, update_bias<is_alone>, nullptr, evaluate_bias}};
 const peer_entry peers[] = {{1, messages}, {0, messages}};
 const message_entry message_rows[] = {
     {direction::send, 0, 1, 0, f32, {hidden_sizes, 3}, {}, {0, hidden_at}, slot_bytes},

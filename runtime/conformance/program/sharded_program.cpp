@@ -97,7 +97,7 @@ template <cut Layout> const one_job &make() {
       {0, f32, f.compute, {0, split_at}, f.master, {0, has_master(Layout) ? master_at : split_at}},
       {1, f32, {}, {0, whole_at}, {}, {0, whole_at}}};
   static const gradient_entry gradients[] = {{0, f.gradient, {0, gradient_at}}};
-  static const chunk_entry chunks[] = {{0, 1, forward, backward<Layout>, reduce_gradients, update<Layout>}};
+  static const chunk_entry chunks[] = {{0, 1, forward, backward<Layout>, nullptr, reduce_gradients, update<Layout>}};
   static const one_job out = [] {
     program p = {};
     p.arenas = {arenas, 1};
