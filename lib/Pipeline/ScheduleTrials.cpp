@@ -139,9 +139,9 @@ bool ScheduleTrials::isPromising(const planner::Candidate &candidate) const {
   return !isBehind() && getSeconds(candidate, candidate.guessNanoseconds) < least * (1 - 1.0 / kWorthTry);
 }
 
-/// Returns the time in which a pipeline fills and drains, by the time for which a position computes. All chunks count as
-/// equally long, and so do forwards, input gradients and weight gradients. From a few micro-batches for each position
-/// on that time does not depend on their number, so no more are timed.
+/// Returns the time in which a pipeline fills and drains, by the time for which a position computes. All chunks count
+/// as equally long, and so do forwards, input gradients and weight gradients. From a few micro-batches for each
+/// position on that time does not depend on their number, so no more are timed.
 static double getFillShare(const planner::PipelineChoice &pipeline, int64_t microBatches) {
   if (pipeline.hasOnePosition())
     return 0;

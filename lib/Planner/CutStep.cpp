@@ -43,8 +43,8 @@ CutStep::CutStep(const Groups &groups, plan::PipelineAttr pipeline, const CostMo
     llvm::consumeError(step.takeError());
     return;
   }
-  // A bidirectional pipeline has the chunks of the model twice, and chunks that follow each other on one position run as
-  // one, not in the order of the schedule.
+  // A bidirectional pipeline has the chunks of the model twice, and chunks that follow each other on one position run
+  // as one, not in the order of the schedule.
   if (step->placement.countChunks() != chunks || hasNeighboursOnOnePosition(step->placement))
     return;
   positionOf = step->placement.positionOf;

@@ -48,9 +48,8 @@ RangeSetting planner::makeStepSetting(func::FuncOp function, plan::MeshAttr mesh
     return llvm::any_of(module.getOps<train::ParameterOp>(), [&](train::ParameterOp op) { return op->hasAttr(label); });
   };
   if (costs.overlapsCollectives())
-    setting.windows =
-        StepWindows::withCollectives(hasAny(plan::kGradientMemoryAttr) || hasAny(plan::kMayOffloadAttr),
-                                     hasAny(plan::kComputeMemoryAttr) || hasAny(plan::kMayOffloadAttr));
+    setting.windows = StepWindows::withCollectives(hasAny(plan::kGradientMemoryAttr) || hasAny(plan::kMayOffloadAttr),
+                                                   hasAny(plan::kComputeMemoryAttr) || hasAny(plan::kMayOffloadAttr));
   int64_t microBatches = plan::getMicroBatches(module);
   setting.accumulationSteps = std::max<int64_t>(1, microBatches / mesh.sizeOf(plan::AxisRole::replica));
   if (auto pipeline = module->getAttrOfType<plan::PipelineAttr>(plan::kPipelineAttr)) {

@@ -61,8 +61,8 @@ llvm::Expected<Pipeline> parsePipeline(llvm::StringRef text);
 /// where a position waits for what no other one computes before it waits itself.
 llvm::Expected<Pipeline> insertTransfers(const Pipeline &computation);
 
-/// Runs each whole backward as an input gradient and, right behind it, a weight gradient. `isFirst` and `isLast` are not
-/// looked at.
+/// Runs each whole backward as an input gradient and, right behind it, a weight gradient. `isFirst` and `isLast` are
+/// not looked at.
 void splitBackwards(Pipeline &pipeline);
 
 /// A pipeline, and for each chunk of another one the number of the chunk that it is a part of.

@@ -299,9 +299,9 @@ Expr<rt::span<rt::chunk_entry>> PositionTables::chunkTable() {
                  function<std::remove_pointer_t<decltype(Structure::forward)>>(sched::StepRole::forward, chunk));
     WINDLASS_SET(row, backward,
                  function<std::remove_pointer_t<decltype(Structure::backward)>>(sched::StepRole::backward, chunk));
-    WINDLASS_SET(row, weight_gradient,
-                 function<std::remove_pointer_t<decltype(Structure::weight_gradient)>>(
-                     sched::StepRole::weight_gradient, chunk));
+    WINDLASS_SET(
+        row, weight_gradient,
+        function<std::remove_pointer_t<decltype(Structure::weight_gradient)>>(sched::StepRole::weight_gradient, chunk));
     WINDLASS_SET(row, reduce,
                  function<std::remove_pointer_t<decltype(Structure::reduce)>>(sched::StepRole::reduce, chunk));
     WINDLASS_SET(row, update,

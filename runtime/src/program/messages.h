@@ -14,8 +14,8 @@ namespace windlass::rt {
 
 /// Issues the sends and receives of a rank on the streams of its peers, each in the order of the table, and keeps a
 /// slot from being read or written by both its chunk and a message: a message waits for the last forward or backward of
-/// its chunk in its slot, and those wait for the slot's last messages. A weight gradient, which reads and writes nothing
-/// that moves, is waited for but does not wait.
+/// its chunk in its slot, and those wait for the slot's last messages. A weight gradient, which reads and writes
+/// nothing that moves, is waited for but does not wait.
 class position_messages {
 public:
   void open(const member &its, context &c);

@@ -30,8 +30,8 @@ private:
   status read_chunk(const json &chunk, std::int32_t streams);
 
   std::vector<std::string> names_;
-  /// The commands' places in `names_`, by stream, for each chunk, kind of action, and whether it is the last backward or
-  /// weight gradient.
+  /// The commands' places in `names_`, by stream, for each chunk, kind of action, and whether it is the last backward
+  /// or weight gradient.
   std::map<std::tuple<std::int32_t, action_kind, bool>, std::vector<std::vector<std::size_t>>> commands_;
 };
 

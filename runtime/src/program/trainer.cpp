@@ -22,8 +22,9 @@ namespace windlass::rt {
 namespace {
 
 /// Names of a step's action kinds in profiles, in the order of the enumeration; inputs and waiting follow.
-constexpr const char *activity_names[] = {"repeat", "forward", "backward", "weight_gradient", "send", "receive",
-                                          "reduce", "update",  "inputs",   "wait", "save"};
+constexpr const char *activity_names[] = {"repeat", "forward", "backward", "weight_gradient",
+                                          "send",   "receive", "reduce",   "update",
+                                          "inputs", "wait",    "save"};
 constexpr std::size_t inputs_activity = 8, wait_activity = 9, save_activity = 10;
 
 /// Returns whether `activity` occurs only in programs with several positions.

@@ -108,7 +108,8 @@ std::string windlass::sched::getFunctionName(StepAttr step) {
 }
 
 ArrayRef<StepRole> windlass::sched::getStepRoles() {
-  static constexpr StepRole roles[] = {StepRole::init,   StepRole::forward, StepRole::backward, StepRole::weight_gradient,
-                                       StepRole::reduce, StepRole::update,  StepRole::evaluate};
+  static constexpr StepRole roles[] = {
+      StepRole::init,   StepRole::forward, StepRole::backward, StepRole::weight_gradient,
+      StepRole::reduce, StepRole::update,  StepRole::evaluate};
   return roles;
 }

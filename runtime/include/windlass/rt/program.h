@@ -221,11 +221,11 @@ struct chunk_entry {
 };
 
 enum class action_kind : std::int32_t {
-  repeat,   ///< the next `length` actions, `count` times
-  forward,  ///< runs a micro-batch's forward pass; its inputs are in place
-  backward, ///< runs a micro-batch's backward pass; the last one begins the reductions of complete gradients
+  repeat,          ///< the next `length` actions, `count` times
+  forward,         ///< runs a micro-batch's forward pass; its inputs are in place
+  backward,        ///< runs a micro-batch's backward pass; the last one begins the reductions of complete gradients
   weight_gradient, ///< runs the rest of a backward pass in two parts, and begins reductions in its place
-  send,     ///< sends a micro-batch's activation to the next chunk, or a gradient to the one before
+  send,            ///< sends a micro-batch's activation to the next chunk, or a gradient to the one before
   receive,
   reduce, ///< runs the rest of the reductions, and waits for all
   update,

@@ -34,8 +34,8 @@ using ModelSplitter = llvm::DenseMap<mlir::Operation *, Splits> (*)(mlir::func::
                                                                     llvm::ArrayRef<mlir::StringAttr> axes,
                                                                     MeshAttr mesh, const Pins &pins);
 
-/// The memories of a weight's copies from step to step: of the master copy with the optimizer's state, of the accumulated
-/// gradient, and of what operators read.
+/// The memories of a weight's copies from step to step: of the master copy with the optimizer's state, of the
+/// accumulated gradient, and of what operators read.
 struct CopyMemories {
   MemoryKind state = MemoryKind::device, gradient = MemoryKind::device, compute = MemoryKind::device;
 
@@ -52,8 +52,8 @@ struct StrategyChoice {
   /// The copies of parameters, by symbol; for parameters without an entry they follow from `shardedCopies` and the
   /// pins.
   llvm::DenseMap<mlir::StringAttr, ParameterLayouts> parameters;
-  /// The memories of the copies, by symbol, of parameters marked `plan.may_offload`; where there is no entry, all are on
-  /// the device.
+  /// The memories of the copies, by symbol, of parameters marked `plan.may_offload`; where there is no entry, all are
+  /// on the device.
   llvm::DenseMap<mlir::StringAttr, CopyMemories> memories;
   ShardedCopies shardedCopies;
   /// The function that splits operators over the model axes; null: only pins split operators over them.

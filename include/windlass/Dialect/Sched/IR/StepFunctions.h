@@ -21,7 +21,8 @@ mlir::func::FuncOp getStepFunction(ProgramOp program, StepRole role, int64_t chu
 /// Returns whether functions of the role run the backward of a micro-batch, or a part of it.
 bool isOfBackward(StepRole role);
 
-/// Returns the function that ends the backward of a chunk: its weight_gradient, or else its backward, which may be null.
+/// Returns the function that ends the backward of a chunk: its weight_gradient, or else its backward, which may be
+/// null.
 mlir::func::FuncOp getLastBackward(ProgramOp program, int64_t chunk);
 
 /// Returns the functions of a step of a program, by chunk, then in the order of StepRole.
