@@ -48,8 +48,7 @@ llvm::ArrayRef<NamedStrategy> plan::getNamedStrategies() {
        kZero2, /*splitModel=*/nullptr, /*isCompared=*/false, /*lastResort=*/0, /*measuredAs=*/{"zero2"},
        /*checkModel=*/nullptr, TierRule{Offload::gradients}},
       {"zero-infinity", "is ZeRO-Infinity without its disk: `zero3` with the weights, too, in the host's memory",
-       kZero3,
-       /*splitModel=*/nullptr, /*isCompared=*/false, /*lastResort=*/0, /*measuredAs=*/{"zero3"},
+       kZero3, /*splitModel=*/nullptr, /*isCompared=*/false, /*lastResort=*/0, /*measuredAs=*/{"zero3"},
        /*checkModel=*/nullptr, TierRule{Offload::weights}},
       {"gemini",
        "is Gemini of Colossal-AI: `zero3` with all blocks recomputed; in the order of their first use, first weights "
