@@ -375,8 +375,6 @@ private:
 
   LogicalResult runFunction(const Call &call) {
     auto function = getStepFunction(program, call.role, call.chunk);
-    if (!function)
-      return success();
     for (Operation &op : function.getBody().front()) {
       if (!runsIn(&op, call.isLast))
         continue;
@@ -496,6 +494,8 @@ private:
           arena.memory.define(place.range, place.owner.value_or(0));
       }
     for (const Call &call : listCalls()) {
+      if (!getStepFunction(program, call.role, call.chunk))
+        continue;
       // All that functions leave to others is the stash, and buckets whose reduction a backward has begun. Where there
       // are slots, the stash is in them.
       if (!call.readsTransients)
