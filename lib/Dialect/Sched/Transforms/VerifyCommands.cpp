@@ -500,7 +500,8 @@ private:
       // are slots, the stash is in them.
       if (!call.readsTransients)
         forgetTransients(call.chunk);
-      else if (hasSlots && (last == StepRole::forward || call.role == StepRole::weight_gradient))
+      else if (hasSlots &&
+               (last == StepRole::forward || (last == StepRole::backward && call.role == StepRole::weight_gradient)))
         forgetTransients(std::nullopt);
       last = call.role;
       if (failed(runFunction(call)))
