@@ -30,9 +30,12 @@ using Streams = std::vector<std::vector<int64_t>>;
 
 class NameTable {
 public:
-  /// Returns the names of the commands that a function runs, in its last run or another.
+  /// Returns the names of the commands that a function runs, in its last run or another; none for a function that the
+  /// chunk lacks.
   Streams list(func::FuncOp function, bool isLast, const sched::StreamTable &table) {
     Streams commands(table.size());
+    if (!function)
+      return commands;
     for (Operation &op : function.getBody().front()) {
       if (!isa<sched::LaunchOp, sched::LaunchMapOp, sched::LaunchCollectiveOp>(op) || !sched::runsIn(&op, isLast))
         continue;
