@@ -105,8 +105,9 @@ TEST(Mutation, OperatorNamesNeverCrash) {
                update = {action_kind::update, 0, 0, 0, 0, true, true, 0, 0};
   int read = 0;
   mutate(
-      R"({"version":3,"names":["a","","layers.0.add"],"positions":[[{"chunk":0,"forward":[[0,2,1],[]],"backward":[[2],[1]],)"
-      R"("last_backward":[[2,0],[0]],"reduce":[[],[1]],"update":[[1,1,1],[]]}]]})",
+      R"({"version":4,"names":["a","","layers.0.add"],"positions":[[{"chunk":0,"forward":[[0,2,1],[]],"backward":[[2],[1]],)"
+      R"("last_backward":[[2,0],[0]],"weight_gradient":[[1],[]],"last_weight_gradient":[[],[]],"reduce":[[],[1]],)"
+      R"("update":[[1,1,1],[]]}]]})",
       [&](const std::string &bad) {
         operator_names names;
         if (!names.read(bad, 0, 2).is_ok())

@@ -2,15 +2,31 @@
 // RUN: %{lower} %s | FileCheck %s
 // RUN: sed 's/"tanh.unnamed.2"/"nothing"/' %s | not %{lower} 2>&1 | FileCheck %s --check-prefix=NOTHING
 // RUN: sed 's/"1f1b"/"breadth-first"/' %s | not %{lower} 2>&1 | FileCheck %s --check-prefix=ORDER
-// RUN: sed 's/"1f1b"/"zb1p"/' %s | not %{lower} 2>&1 | FileCheck %s --check-prefix=SPLIT
+// RUN: sed 's/"1f1b"/"zb1p"/' %s | %{lower} | FileCheck %s --check-prefix=SPLIT
+// RUN: sed 's/"1f1b"/"chimera"/' %s | not %{lower} 2>&1 | FileCheck %s --check-prefix=TWO-WAYS
 // RUN: sed 's/"1f1b"/"fast"/' %s | not %{lower} 2>&1 | FileCheck %s --check-prefix=NAME
 // RUN: sed 's/\["tanh.unnamed.2"\]/["tanh.unnamed.2", "matmul.unnamed.4"]/' %s | not %{lower} 2>&1 | FileCheck %s --check-prefix=COUNT
 
 // NOTHING: has no operator "nothing" with which chunk 1 could begin behind chunk 0
 // ORDER: has the schedule 'breadth-first', which programs cannot run yet: it runs backwards in another order than forwards
-// SPLIT: has the schedule 'zb1p', which programs cannot run yet: it splits backwards
+// TWO-WAYS: has the schedule 'chimera', which programs cannot run yet: it runs the model in two directions
 // NAME: has a pipeline whose schedule 'fast' is none that has a name
 // COUNT: has 3 chunks for 2 positions, but the schedule '1f1b' gives each position as many
+
+// A backward in two parts: the product that makes the gradient of a weight reads what the first part hands on.
+// SPLIT: func.func @backward(%{{.*}}: tensor<8x6xf32>) -> tensor<8x6xf32>
+// SPLIT: %[[G:.*]] = sched.load @received_1_0_0
+// SPLIT: return %[[G]]
+// SPLIT: func.func @weight_gradient(%[[X:.*]]: tensor<8x6xf32>, %[[Y:.*]]: tensor<8x6xf32>)
+// SPLIT: %[[W:.*]] = train.matmul %[[X]], %[[Y]]
+// SPLIT: sched.add_to @gradient_w0, %[[W]]
+// SPLIT: #sched.action<input_gradient>, #sched.action<weight_gradient>
+// SPLIT: func.func @backward_1
+// SPLIT-NOT: add_to
+// SPLIT: sched.store @sent_1_0_0
+// SPLIT: return %{{.*}} : tensor<8x3xf32>
+// SPLIT: func.func @weight_gradient_1
+// SPLIT: sched.add_to @gradient_w1
 
 
 // Two positions, each with one chunk: what crosses the border is sent behind the forward and comes back as its gradient, inputs and

@@ -62,8 +62,9 @@ sched.program @program on <[]> {
   });
   EXPECT_EQ(next, 4);
   EXPECT_EQ(cpp::writeOperatorNames(*module),
-            R"({"version":3,"names":["a\"}","","sum"],"positions":[[{"chunk":0,"forward":[[0],[]],"backward":[[1],[]],)"
-            R"("last_backward":[[1],[2]],"reduce":[[0],[]],"update":[[],[]]}]]})"
+            R"({"version":4,"names":["a\"}","","sum"],"positions":[[{"chunk":0,"forward":[[0],[]],"backward":[[1],[]],)"
+            R"("last_backward":[[1],[2]],"weight_gradient":[[],[]],"last_weight_gradient":[[],[]],"reduce":[[0],[]],)"
+            R"("update":[[],[]]}]]})"
             "\n");
 }
 
