@@ -317,7 +317,7 @@ class PlanTest(PipelineCase):
         edited, out = self.folder / 'edited.json', self.folder / 'out'
         for change, words in (({'begins': begins[::-1]}, 'with which chunk 2 could begin behind chunk 1'), ({'begins': ['x'] * 3}, 'has no operator "x"'),
                               ({'positions': 4}, '2 ranks of each of 4 positions'), ({'positions': 1}, 'from 2 to'), ({'schedule': 'a\0b'}, "'a\\x00b'"),
-                              ({'schedule': 'dualpipe'}, 'splits backwards'), ({'begins': begins[:2]}, '3 chunks for 2 positions'), ({'more': 1}, 'pipeline.more')):
+                              ({'schedule': 'dualpipe'}, 'runs the model in two directions'), ({'begins': begins[:2]}, '3 chunks for 2 positions'), ({'more': 1}, 'pipeline.more')):
             edited.write_text(json.dumps({**plan, 'pipeline': {**plan['pipeline'], **change}}))
             outcome = common.windlass('emit', model, '--plan', edited, '-o', out)
             self.assertEqual(outcome.code, 1, outcome.err)
@@ -343,7 +343,7 @@ class PlanTest(PipelineCase):
         self.refuse(1, ('--stages is 3', '4 devices'), *flags, '--stages', 3, '--strategy', 'ddp')
         self.refuse(2, ('--schedule takes the name', 'zigzag'), *flags, '--stages', 2, '--strategy', 'ddp', '--schedule', 'zigzag')
         self.refuse(1, ('it runs the model in two directions',), *flags, '--stages', 2, '--strategy', 'ddp', '--schedule', 'chimera')
-        self.refuse(1, ('it runs backwards in another order than forwards',), *flags, '--stages', 2, '--strategy', 'ddp', '--schedule', 'breadth-first')
+        self.refuse(1, ('it runs backwards in another order than forwards',), *flags, '--micro-batches', 4, '--stages', 2, '--strategy', 'ddp', '--schedule', 'breadth-first')
         self.refuse(1, ('places where chunks could begin', 'use fewer stages'), *flags, '--stages', 4, '--strategy', 'ddp', '--schedule', 'interleaved=99')
         self.refuse(2, ('hanayo has 2 chunks of each stage', 'not 1'), *flags, '--stages', 2, '--strategy', 'ddp', '--schedule', 'hanayo=1')
 
