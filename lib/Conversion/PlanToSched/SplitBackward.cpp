@@ -3,7 +3,9 @@
 #include "windlass/Dialect/Sched/IR/SchedOps.h"
 
 #include "mlir/IR/IRMapping.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/SmallVectorExtras.h"
 
 using namespace mlir;
 using namespace windlass;
@@ -21,17 +23,19 @@ public:
 
   /// Whether an operator belongs to the gradients of weights.
   bool isOfWeights(Operation &op) const {
-    if (llvm::isa<AddToOp>(op))
-      return true;
-    return op.getNumResults() > 0 && llvm::all_of(op.getResults(), [&](Value result) {
-             Attribute goal = goals.lookup(result);
-             return goal && goal != several(result);
-           });
+    return llvm::isa<AddToOp>(op) || (leadsToOnes(op) && llvm::any_of(op.getResults(), [&](Value result) {
+                                        return goals.lookup(result) != nullptr;
+                                      }));
   }
 
 private:
   /// Stands for several gradients, or for a message.
   static Attribute several(Value value) { return UnitAttr::get(value.getContext()); }
+
+  /// Whether no result leads to several goals; one that nothing reads leads to none.
+  bool leadsToOnes(Operation &op) const {
+    return llvm::none_of(op.getResults(), [&](Value result) { return goals.lookup(result) == several(result); });
+  }
 
   void lead(Value value, Attribute goal) {
     if (!goal)
@@ -46,7 +50,7 @@ private:
     if (llvm::isa<StoreOp>(op))
       return lead(op.getOperand(0), several(op.getOperand(0)));
     // A collective of several values makes a result of each.
-    bool isByValue = llvm::isa<AllReduceOp, AllGatherOp, ReduceScatterOp>(op);
+    bool isByValue = llvm::isa<AllReduceOp, AllGatherOp, ReduceScatterOp>(op) && leadsToOnes(op);
     for (OpOperand &operand : op.getOpOperands())
       for (OpResult result : op.getResults())
         if (!isByValue || result.getResultNumber() == operand.getOperandNumber())
@@ -72,6 +76,11 @@ void windlass::sched::splitBackward(func::FuncOp backward, func::FuncOp weightGr
   for (BlockArgument argument : from.getArguments())
     mapping.map(argument, to.addArgument(argument.getType(), argument.getLoc()));
 
+  // What nothing reads would keep its operands from being moved.
+  SmallVector<Operation *> ops = llvm::map_to_vector(from.without_terminator(), [](Operation &op) { return &op; });
+  for (Operation *op : llvm::reverse(ops))
+    if (isOpTriviallyDead(op))
+      op->erase();
   Goals goals(from);
   llvm::SetVector<Operation *> moved;
   for (Operation &op : from.without_terminator())
