@@ -7,6 +7,7 @@
 #include "windlass/Planner/ChoosePlan.h"
 
 #include <cmath>
+#include <map>
 #include <set>
 
 namespace windlass {
@@ -88,6 +89,8 @@ private:
   double mustBeat;
   int64_t positions;
   std::set<Key> taken;
+  /// What `getSeconds` has timed of the schedule, by the number of micro-batches.
+  mutable std::map<int64_t, double> fillShares;
 };
 
 } // namespace windlass

@@ -139,16 +139,13 @@ void BoundPrices::addPasses(int32_t node, StepWork before, StepWork last,
 
 void BoundPrices::addRuns(int32_t node, unsigned group) {
   bool isOfBackward = isBackward(groups.getOperators()[group].front()), isForWeights = least.isWeightGradient(group);
-  std::vector<int64_t> members = cut ? cut->getLabels().countOperators(group) : std::vector<int64_t>();
+  std::vector<ProblemBuilder::Carrier> carriers;
   forEachChain([&](int32_t stream, const CutChain &chain) {
-    if (isForWeights && chain.kind == CutChain::Kind::reshards)
-      return;
-    int64_t count = cut->getPositions() * CutStep::countRuns(chain, members, isOfBackward);
-    std::vector<int64_t> load;
-    for (int64_t each : least.get(group))
-      load.push_back(toWholeCost(count, each));
-    builder.addLoad(node, stream, std::move(load));
+    if (!isForWeights || chain.kind != CutChain::Kind::reshards)
+      carriers.push_back({stream, cut->getPositions() *
+                                      CutStep::countRuns(chain, cut->getLabels().countOperators(group), isOfBackward)});
   });
+  builder.addLoads(node, carriers, least.get(group));
 }
 
 void BoundPrices::addOperators(int32_t node, unsigned group, int64_t recomputed) {
@@ -198,8 +195,8 @@ int64_t BoundPrices::countUpdated(unsigned group) const {
 
 void BoundPrices::addToChains(int32_t node, unsigned group, const std::vector<int64_t> &squares,
                               const std::vector<int64_t> &lastReductions) {
-  std::vector<int64_t> members = cut ? cut->getLabels().countParameters(group) : std::vector<int64_t>();
   forEachChain([&](int32_t stream, const CutChain &chain) {
+    ArrayRef<int64_t> members = cut->getLabels().countParameters(group);
     int64_t count = chain.reduced ? members[*chain.reduced] : cut->countOn(chain.path.position, members);
     std::vector<int64_t> load;
     for (int64_t each : chain.reduced ? lastReductions : squares)
@@ -284,7 +281,7 @@ std::vector<ProblemBuilder::Carrier> BoundPrices::getCarriers(const CountedResha
       int64_t runs = 0;
       for (OpResult value : its) {
         int64_t chunk = *cut->getLabels().find(value.getOwner());
-        runs += (isBackward(value.getOwner()) ? chain.path.backwards : chain.path.forwards)[chunk];
+        runs += chain.getCalls(isBackward(value.getOwner()))[chunk];
       }
       return runs;
     };

@@ -54,6 +54,10 @@ static Operators findOfWeights(const Groups &groups) {
 ChunkLabels::ChunkLabels(const Groups &groups, plan::PipelineAttr pipeline)
     : groups(groups), count(pipeline.countChunks()) {
   label(pipeline);
+  for (const OperatorGroup &group : groups.getOperators())
+    operators.push_back(countByChunk(group));
+  for (const ParameterGroup &group : groups.getParameters())
+    parameters.push_back(countByChunk(group));
 }
 
 void ChunkLabels::label(plan::PipelineAttr pipeline) {
@@ -87,9 +91,9 @@ bool ChunkLabels::runTogether(Operation *a, Operation *b) const {
   return chunk && chunk == find(b) && isBackward(a) == isBackward(b);
 }
 
-std::vector<int64_t> ChunkLabels::countOperators(unsigned group) const {
+std::vector<int64_t> ChunkLabels::countByChunk(const OperatorGroup &group) const {
   std::vector<int64_t> counts(count, 0);
-  for (Operation *op : groups.getOperators()[group].ops)
+  for (Operation *op : group.ops)
     if (std::optional<int64_t> chunk = find(op))
       ++counts[*chunk];
   return counts;
@@ -105,10 +109,9 @@ void ChunkLabels::addReaders(Value value, llvm::DenseSet<int64_t> &readers, Oper
   }
 }
 
-std::vector<int64_t> ChunkLabels::countParameters(unsigned group) const {
-  const ParameterGroup &its = groups.getParameters()[group];
+std::vector<int64_t> ChunkLabels::countByChunk(const ParameterGroup &group) const {
   llvm::DenseMap<StringAttr, llvm::DenseSet<int64_t>> readers;
-  for (train::ReadOp read : its.reads) {
+  for (train::ReadOp read : group.reads) {
     Operators seen;
     addReaders(read.getResult(), readers[read.getParameterAttr().getAttr()], seen);
   }

@@ -22,6 +22,9 @@ struct CutChain {
   schedule::StepPath path;
   /// The chunk whose last reductions follow.
   std::optional<int64_t> reduced;
+
+  /// Returns the number of forward or of backward calls on the path, by chunk.
+  const std::vector<int64_t> &getCalls(bool isBackward) const { return isBackward ? path.backwards : path.forwards; }
 };
 
 /// The step of a model that is cut into chunks, run by a named schedule.

@@ -262,10 +262,8 @@ int64_t Labels::getHaloCost(Operation *op, const train::OpFactors &own, const Op
 
 /// Whether the copies that a label chooses to have on the host have layouts with which they can be there.
 static bool mayKeep(const ParameterLabel &label, plan::MeshAttr mesh) {
-  return (label.memories.gradient == plan::MemoryKind::device ||
-          plan::isReadAsAccumulated(plan::dropUnreduced(label.copies.gradient), label.copies.master, mesh)) &&
-         (label.memories.compute == plan::MemoryKind::device ||
-          plan::haveSameParts(label.copies.compute, label.copies.master, mesh));
+  return (label.memories.gradient == plan::MemoryKind::device || label.accumulatesAsRead(mesh)) &&
+         (label.memories.compute == plan::MemoryKind::device || label.keepsWhatItUpdates(mesh));
 }
 
 void Labels::makeParameterLabels(unsigned group) {

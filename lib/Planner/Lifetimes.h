@@ -37,8 +37,8 @@ public:
   /// Makes lifetimes with a single row, which nothing is recomputed in: the moment at which the forward pass of a
   /// micro-batch has ended and its backward pass has not begun. The row counts the micro-batch's stash and no more.
   ///
-  /// Where `inFlight` is above 0, a second row counts the stashes of so many micro-batches that the first chunk of a
-  /// cut model keeps for its own backward passes. `labels` says which operators it runs, and outlives this object.
+  /// Where `inFlight` is above 0, a second row counts what the first chunk of a cut model keeps of that number of
+  /// micro-batches for its own backward passes. `labels` says which operators it runs, and outlives this object.
   static Lifetimes ofStash(const Groups &groups, const RecomputeClasses &recompute, const ChunkLabels *labels = nullptr,
                            int64_t inFlight = 0);
 

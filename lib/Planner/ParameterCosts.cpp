@@ -35,13 +35,11 @@ bool ParameterCosts::addsOnHost(const ParameterLabel &label) const {
   bool isScattered = llvm::all_of(mesh.getDataAxes(), [&](StringAttr axis) {
     return mesh.sizeOf(axis.getValue()) == 1 || plan::usesAxis(gradient, axis);
   });
-  return label.memories.gradient == plan::MemoryKind::host && isScattered &&
-         plan::isReadAsAccumulated(gradient, label.copies.master, mesh);
+  return label.memories.gradient == plan::MemoryKind::host && isScattered && label.accumulatesAsRead(mesh);
 }
 
 bool ParameterCosts::isFetched(const ParameterLabel &label) const {
-  return label.memories.compute == plan::MemoryKind::host &&
-         (!traits.isTrainable || plan::haveSameParts(label.copies.compute, label.copies.master, mesh));
+  return label.memories.compute == plan::MemoryKind::host && (!traits.isTrainable || label.keepsWhatItUpdates(mesh));
 }
 
 int64_t ParameterCosts::getGatheredBytes(const ParameterLabel &label) const {

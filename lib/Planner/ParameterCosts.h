@@ -23,6 +23,14 @@ struct ParameterLabel {
   bool shardsCompute() const { return isShard(copies.compute); }
   bool shardsGradient() const { return isShard(copies.gradient); }
   bool shardsMaster() const { return isShard(copies.master); }
+  /// Whether ranks accumulate just the gradient that the update reads, but for sums that may be left over axes.
+  bool accumulatesAsRead(plan::MeshAttr mesh) const {
+    return plan::isReadAsAccumulated(plan::dropUnreduced(copies.gradient), copies.master, mesh);
+  }
+  /// Whether ranks keep just the part of the weight that they update.
+  bool keepsWhatItUpdates(plan::MeshAttr mesh) const {
+    return plan::haveSameParts(copies.compute, copies.master, mesh);
+  }
 
 private:
   bool isShard(plan::LayoutAttr copy) const {

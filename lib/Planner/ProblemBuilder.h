@@ -96,6 +96,8 @@ public:
     int32_t stream;
     int64_t count;
   };
+  /// Adds what streams carry of a node, in picoseconds by label, each as often as it says.
+  void addLoads(int32_t node, const std::vector<Carrier> &carriers, const std::vector<int64_t> &picoseconds);
   /// Adds an edge whose cost, in picoseconds, streams carry, as a node between the two.
   void addEdgeLoad(int32_t from, int32_t to, mlir::RankedTensorType type, std::vector<Carrier> carriers,
                    const EdgeLayouts &layouts, ReshardCost picoseconds);
@@ -140,7 +142,6 @@ private:
   };
   std::vector<CarriedEdge> carriedEdges;
   void addCarried(const CarriedEdge &carried);
-  void addLoads(int32_t node, const std::vector<Carrier> &carriers, const std::vector<int64_t> &picoseconds);
   /// The tables of the first problem, in the order in which edges are added.
   std::vector<std::vector<int64_t>> knownTables;
 };

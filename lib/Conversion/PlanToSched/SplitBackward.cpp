@@ -23,7 +23,7 @@ public:
 
   /// Whether an operator belongs to the gradients of weights.
   bool isOfWeights(Operation &op) const {
-    return llvm::isa<AddToOp>(op) || (leadsToOnes(op) && llvm::any_of(op.getResults(), [&](Value result) {
+    return llvm::isa<AddToOp>(op) || (leadsToOneEach(op) && llvm::any_of(op.getResults(), [&](Value result) {
                                         return goals.lookup(result) != nullptr;
                                       }));
   }
@@ -32,8 +32,8 @@ private:
   /// Stands for several gradients, or for a message.
   static Attribute several(Value value) { return UnitAttr::get(value.getContext()); }
 
-  /// Whether no result leads to several goals; one that nothing reads leads to none.
-  bool leadsToOnes(Operation &op) const {
+  /// Whether each result leads to one goal at most.
+  bool leadsToOneEach(Operation &op) const {
     return llvm::none_of(op.getResults(), [&](Value result) { return goals.lookup(result) == several(result); });
   }
 
@@ -50,7 +50,7 @@ private:
     if (llvm::isa<StoreOp>(op))
       return lead(op.getOperand(0), several(op.getOperand(0)));
     // A collective of several values makes a result of each.
-    bool isByValue = llvm::isa<AllReduceOp, AllGatherOp, ReduceScatterOp>(op) && leadsToOnes(op);
+    bool isByValue = llvm::isa<AllReduceOp, AllGatherOp, ReduceScatterOp>(op) && leadsToOneEach(op);
     for (OpOperand &operand : op.getOpOperands())
       for (OpResult result : op.getResults())
         if (!isByValue || result.getResultNumber() == operand.getOperandNumber())

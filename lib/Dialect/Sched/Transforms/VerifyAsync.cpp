@@ -153,10 +153,10 @@ private:
     if (!getStep(function) || function.isExternal())
       return function.emitOpError("does not belong to L4");
     StepAttr step = getStep(function);
-    bool isBackward = step.getRole() == StepRole::backward;
-    if (function.getNumArguments() != 0 && !isBackward && step.getRole() != StepRole::weight_gradient)
+    if (function.getNumArguments() != 0 && !isOfBackward(step.getRole()))
       return function.emitOpError("takes ") << function.getNumArguments() << " values: only a backward takes any";
-    bool hasReader = isBackward && getStepFunction(program, StepRole::weight_gradient, step.getChunk());
+    bool hasReader =
+        step.getRole() == StepRole::backward && getStepFunction(program, StepRole::weight_gradient, step.getChunk());
     if (function.getNumResults() != 0 && !hasReader && step.getRole() != StepRole::forward)
       return function.emitOpError("returns ")
              << function.getNumResults() << " values: only a forward returns any, and a backward in two parts";

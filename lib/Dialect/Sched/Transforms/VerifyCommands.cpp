@@ -373,8 +373,7 @@ private:
     return role == StepRole::forward || isOfBackward(role) || role == StepRole::evaluate;
   }
 
-  LogicalResult runFunction(const Call &call) {
-    auto function = getStepFunction(program, call.role, call.chunk);
+  LogicalResult runFunction(func::FuncOp function, const Call &call) {
     for (Operation &op : function.getBody().front()) {
       if (!runsIn(&op, call.isLast))
         continue;
@@ -494,7 +493,8 @@ private:
           arena.memory.define(place.range, place.owner.value_or(0));
       }
     for (const Call &call : listCalls()) {
-      if (!getStepFunction(program, call.role, call.chunk))
+      func::FuncOp function = getStepFunction(program, call.role, call.chunk);
+      if (!function)
         continue;
       // All that functions leave to others is the stash, and buckets whose reduction a backward has begun. Where there
       // are slots, the stash is in them.
@@ -504,7 +504,7 @@ private:
                (last == StepRole::forward || (last == StepRole::backward && call.role == StepRole::weight_gradient)))
         forgetTransients(std::nullopt);
       last = call.role;
-      if (failed(runFunction(call)))
+      if (failed(runFunction(function, call)))
         return failure();
     }
     return success();

@@ -51,7 +51,7 @@ constexpr char kMasterLayoutAttr[] = "plan.master_layout";
 /// On a `train.parameter` that is trained: a MemoryKindAttr, the memory that holds its master copy and optimizer state
 /// from step to step, where its update runs too; without it the device's.
 constexpr char kStateMemoryAttr[] = "plan.state_memory";
-/// The unit attribute of a parameter, until a plan is chosen, of which the search decides where its state is.
+/// The unit attribute of a parameter, until a plan is chosen, of which the search decides where each copy is.
 constexpr char kMayOffloadAttr[] = "plan.may_offload";
 /// On the same: a MemoryKindAttr, the memory that holds its accumulated gradient; without it the device's. Before a
 /// plan is made, it is a wish, which holds where no rank has a partial sum.

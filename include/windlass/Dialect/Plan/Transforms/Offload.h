@@ -8,9 +8,9 @@
 
 namespace windlass::plan {
 
-/// What the host's memory holds from step to step: nothing; the master copies with the optimizer's state, which the
-/// host updates, of those parameters for which the search says so, or of all; these and the accumulated gradients; or
-/// all that and the weights that operators read, frozen ones too.
+/// What the host's memory holds from step to step: nothing; what the search chooses for each group of parameters; the
+/// master copies with the optimizer's state, which the host updates; these and the accumulated gradients; or all that
+/// and the weights that operators read, frozen ones too.
 enum class Offload { none, some, optimizer, gradients, weights };
 
 constexpr Offload kOffloads[] = {Offload::none, Offload::some, Offload::optimizer, Offload::gradients,

@@ -44,7 +44,7 @@ struct CopyMemories {
   }
 };
 
-/// Returns the memories that the labels of a weight say.
+/// Returns the memories in which the labels of a weight place its copies.
 CopyMemories getCopyMemories(train::ParameterOp weight);
 
 struct StrategyChoice {
