@@ -317,13 +317,34 @@ class PlanTest(PipelineCase):
         edited, out = self.folder / 'edited.json', self.folder / 'out'
         for change, words in (({'begins': begins[::-1]}, 'with which chunk 2 could begin behind chunk 1'), ({'begins': ['x'] * 3}, 'has no operator "x"'),
                               ({'positions': 4}, '2 ranks of each of 4 positions'), ({'positions': 1}, 'from 2 to'), ({'schedule': 'a\0b'}, "'a\\x00b'"),
-                              ({'schedule': 'dualpipe'}, 'runs the model in two directions'), ({'begins': begins[:2]}, '3 chunks for 2 positions'), ({'more': 1}, 'pipeline.more')):
+                              ({'schedule': 'dualpipe'}, 'runs the model in two directions'), ({'begins': begins[:2]}, '2 positions cannot share 3 evenly'), ({'more': 1}, 'pipeline.more')):
             edited.write_text(json.dumps({**plan, 'pipeline': {**plan['pipeline'], **change}}))
             outcome = common.windlass('emit', model, '--plan', edited, '-o', out)
             self.assertEqual(outcome.code, 1, outcome.err)
             self.assertIn(words, outcome.err)
         edited.write_text(json.dumps({**plan, 'pipeline': {**plan['pipeline'], 'schedule': 'gpipe'}}))
         self.succeed('emit', model, '--plan', edited, '-o', out)
+
+    def write_schedule(self, *flags):
+        """Writes the file of a schedule of 2 ranks."""
+        path = self.folder / 'schedule.json'
+        self.succeed('schedule', '--ranks', 2, *flags, '-o', path)
+        return path
+
+    def test_own_schedule(self):
+        """A plan by a schedule of a file holds its orders. Each replica runs as many micro-batches as the file has."""
+        model = self.model('llama', layers=4)
+        path, plan, said = self.plan(model, '--schedule', self.write_schedule('--micro-batches', 4, '--split', '--cap', 2))
+        self.assertEqual((plan['pipeline']['schedule'], plan['pipeline']['positions'], plan['mesh']['replicas']), ('own', 2, 2))
+        self.assertIn('input_gradient', ' '.join(plan['pipeline']['orders']))
+        self.succeed('plan', model, '--verify', path)
+        self.plan(model, '--strategy', 'ddp', '--stages', 2, '--schedule', self.write_schedule('--micro-batches', 4, '--name', '1f1b'))
+        named = self.folder / 'named.json'
+        self.succeed('plan', model, '--cluster', 'cpu:4', '--micro-batches', 8, '-o', named, '--strategy', 'ddp', '--stages', 2)
+        step = [json.loads(self.succeed('simulate', model, '--plan', each, '--json').out)['predicted_seconds'] for each in (path, named)]
+        self.assertEqual(step[0], step[1])
+        different = self.succeed('plan', '--diff', named, path).out
+        self.assertIn('orders of positions', different)
 
     def refuse(self, code, words, *flags):
         outcome = common.windlass('plan', *flags)
@@ -346,6 +367,12 @@ class PlanTest(PipelineCase):
         self.refuse(1, ('it runs backwards in another order than forwards',), *flags, '--micro-batches', 4, '--stages', 2, '--strategy', 'ddp', '--schedule', 'breadth-first')
         self.refuse(1, ('places where chunks could begin', 'use fewer stages'), *flags, '--stages', 4, '--strategy', 'ddp', '--schedule', 'interleaved=99')
         self.refuse(2, ('hanayo has 2 chunks of each stage', 'not 1'), *flags, '--stages', 2, '--strategy', 'ddp', '--schedule', 'hanayo=1')
+        own = self.write_schedule('--micro-batches', 4)
+        self.refuse(1, ('--stages is 4', 'has 2 ranks'), *flags, '--stages', 4, '--schedule', own)
+        self.refuse(1, ('orders are of 4 micro-batches', 'each rank runs 3'), *flags, '--strategy', 'ddp', '--micro-batches', 6, '--schedule', own)
+        self.refuse(1, ('no mesh with which its schedule can run', 'orders are of 4 micro-batches'), *flags, '--micro-batches', 6, '--schedule', own)
+        own.write_text(json.dumps({'orders': [[['F', 0, 0]], [['F', 1, 0], ['BW', 1, 0]]]}))
+        self.refuse(1, ('rank 0 runs no BW or B of micro-batch 0 of chunk 0',), *flags, '--schedule', own)
 
 
 class ProgramsTest(PipelineCase):
@@ -372,6 +399,14 @@ class ProgramsTest(PipelineCase):
 
     def test_searched(self):
         self.check_program('gpt', '--stages', 2)
+
+    def test_own_schedule(self):
+        """One rank's backwards are in two parts, with other actions between them; the other's are whole in the file."""
+        own = self.folder / 'own.json'
+        own.write_text(json.dumps({'orders': [
+            [['F', 0, 0], ['F', 0, 1], ['BW', 0, 0], ['BW', 0, 1]],
+            [['F', 1, 0], ['F', 1, 1], ['B', 1, 0], ['B', 1, 1], ['W', 1, 0], ['W', 1, 1]]]}))
+        self.check_program('llama', '--strategy', 'zero1', '--schedule', own, layers=4)
 
     def test_every_rank_a_stage(self):
         self.check_program('gpt', '--stages', 4, '--schedule', 'gpipe', '--strategy', 'ddp', dropout=0.1)

@@ -3,13 +3,16 @@
 #include "windlass/Pipeline/Claims.h"
 
 #include "windlass/Dialect/Plan/Transforms/NamedStrategies.h"
+#include "windlass/Dialect/Plan/Transforms/PipelineStep.h"
 #include "windlass/Dialect/Train/IR/Optimizers.h"
 #include "windlass/InitAllDialects.h"
 #include "windlass/Schedule/NamedSchedules.h"
+#include "windlass/Schedule/PipelineFile.h"
 #include "windlass/Support/Glob.h"
 #include "windlass/Support/InputFile.h"
 #include "windlass/Support/Words.h"
 
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -164,12 +167,16 @@ void CompileFlags::declareSettings(Flags &flags) {
   flags.addList("no-decay", "GLOB", "parameters without weight decay, besides those of rank 1 and 0", settings.noDecay);
 }
 
-/// Reads NAME[=V]; returns what is wrong with it.
-static std::string readSchedule(llvm::StringRef text, planner::PipelineChoice &pipeline) {
+/// Reads NAME[=V], or takes the path of a file; returns what is wrong with it.
+static std::string readSchedule(llvm::StringRef text, planner::PipelineChoice &pipeline, std::string &path) {
   auto [name, count] = text.split('=');
   const schedule::NamedSchedule *named = schedule::findNamedSchedule(name);
+  path = named ? "" : text.str();
   if (!named)
-    return "--schedule takes the name of a published schedule, such as 1f1b or interleaved, not " + printable(name);
+    return llvm::sys::fs::exists(text) ? ""
+                                       : "--schedule takes the name of a published schedule, such as 1f1b or "
+                                         "interleaved, or a file as 'windlass schedule -o FILE' writes one, not " +
+                                             printable(text);
   pipeline.schedule = name.str();
   pipeline.chunksPerPosition = named->chunksPerPosition;
   if (!count.empty() && count.getAsInteger(10, pipeline.chunksPerPosition))
@@ -203,10 +210,10 @@ void CompileFlags::declarePlan(Flags &flags) {
               return "--stages takes a number from 1 to " + std::to_string(schedule::kMaxChunks) + " or auto, not " +
                      printable(text);
             });
-  flags.add("schedule", "NAME[=V]",
-            "the published schedule by which stages run, each with V chunks of the model (default 1f1b; see "
-            "docs/schedules.md)",
-            [this](llvm::StringRef text) { return readSchedule(text, choice.pipeline); });
+  flags.add("schedule", "NAME[=V]|FILE",
+            "the published schedule by which stages run, each with V chunks of the model (default 1f1b), or the file "
+            "of another one, which says the stages too (see docs/schedules.md)",
+            [this](llvm::StringRef text) { return readSchedule(text, choice.pipeline, scheduleFile); });
   flags.add(
       "offload", "none|some|optimizer|gradients|weights|auto",
       "what the host's memory holds from step to step: the optimizer's state with the master copies of the "
@@ -385,6 +392,28 @@ int windlass::readPlan(Console &console, llvm::StringRef path, plan::PlanFile &p
   return kDone;
 }
 
+/// Reads the schedule of --schedule where that is a file; returns an exit code.
+static int resolveSchedule(Console &console, CompileFlags &flags, const Flags &given) {
+  if (flags.scheduleFile.empty())
+    return kDone;
+  llvm::Expected<schedule::PipelineFile> file = schedule::readPipelineFile(flags.scheduleFile);
+  if (!file)
+    return console.fail(Code::schedule, llvm::toString(file.takeError()));
+  planner::PipelineChoice &pipeline = flags.choice.pipeline;
+  int64_t positions = file->pipeline.placement.positions;
+  if (positions < 2)
+    return console.fail(Code::schedule, printable(flags.scheduleFile) + " has one rank, but a pipeline has 2 or more");
+  if (given.isGiven("stages") && (flags.choice.searchesStages || pipeline.positions != positions))
+    return console.fail(Code::contradiction,
+                        "--stages is " + (flags.choice.searchesStages ? "auto" : std::to_string(pipeline.positions)) +
+                            " but the schedule " + printable(flags.scheduleFile) + " has " +
+                            countOf(positions, "rank") + "; leave --stages out");
+  pipeline.positions = positions;
+  pipeline.schedule = plan::kOwnSchedule;
+  pipeline.own = std::make_shared<const schedule::Pipeline>(std::move(file->pipeline));
+  return kDone;
+}
+
 /// Imports a model file and lowers it to L2; returns an exit code.
 static int build(Console &console, Compilation &compilation, const CompileFlags &flags) {
   if (int code = console.codeOf(compilation.import(flags.settings)))
@@ -421,6 +450,8 @@ int windlass::planModel(Console &console, Compilation &compilation, CompileFlags
                                                  " says what the host's memory holds, and so does --offload; leave "
                                                  "one of them out");
   if (int code = resolveCosts(console, flags))
+    return code;
+  if (int code = resolveSchedule(console, flags, given))
     return code;
   if (int code = build(console, compilation, flags))
     return code;

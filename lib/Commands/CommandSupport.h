@@ -40,7 +40,7 @@ struct CompileFlags {
   CompileSettings settings;
   PlanChoice choice;
   /// The values as the user wrote them; empty or 0 when not given.
-  std::string cluster, planFile, costs;
+  std::string cluster, planFile, costs, scheduleFile;
   int64_t ranks = 0;
   std::optional<int64_t> reserve;
   /// Looks at the module of L2 before anything is planned, where a subcommand sets it; returns an exit code.

@@ -2,6 +2,7 @@
 
 #include "Reserve.h"
 
+#include "windlass/Dialect/Plan/Transforms/PipelineStep.h"
 #include "windlass/Search/Certificate.h"
 #include "windlass/Support/Printable.h"
 #include "windlass/Support/RunTasks.h"
@@ -222,11 +223,17 @@ private:
 };
 
 FailureOr<plan::PipelineAttr> ClaimsCheck::chooseCut(int64_t stages) {
+  auto planned = plan.planned->getAttrOfType<plan::PipelineAttr>(plan::kPipelineAttr);
   planner::PipelineChoice pipeline = {stages, claims.boundSchedule, claims.boundChunks};
+  if (claims.boundSchedule == plan::kOwnSchedule && planned) {
+    llvm::Expected<schedule::Pipeline> orders = plan::readOrders(planned);
+    if (!orders)
+      return fail("the plan's schedule is wrong: " + llvm::toString(orders.takeError()));
+    pipeline.own = std::make_shared<const schedule::Pipeline>(std::move(*orders));
+  }
   FailureOr<plan::PipelineAttr> cut =
       planner::chooseCut(plan.unplanned, pipeline, choice.cluster.getDevices() / stages, costs);
-  auto own = plan.planned->getAttrOfType<plan::PipelineAttr>(plan::kPipelineAttr);
-  if (succeeded(cut) && own && own.getPositions() == stages && own != *cut)
+  if (succeeded(cut) && planned && planned.getPositions() == stages && planned != *cut)
     return fail("the plan claims a bound of plans that are cut and scheduled as the search does, but it is not one");
   return cut;
 }

@@ -145,9 +145,14 @@ bool ScheduleTrials::isPromising(const planner::Candidate &candidate) const {
 static double getFillShare(const planner::PipelineChoice &pipeline, int64_t microBatches) {
   if (pipeline.hasOnePosition())
     return 0;
-  int64_t timed = std::min(microBatches, 4 * pipeline.positions);
-  const schedule::NamedSchedule *named = schedule::findNamedSchedule(pipeline.schedule);
-  llvm::Expected<schedule::Pipeline> step = named->make(pipeline.positions, pipeline.chunksPerPosition, timed);
+  int64_t timed = microBatches;
+  auto makeStep = [&]() -> llvm::Expected<schedule::Pipeline> {
+    if (pipeline.own)
+      return *pipeline.own;
+    timed = std::min(microBatches, 4 * pipeline.positions);
+    return schedule::findNamedSchedule(pipeline.schedule)->make(pipeline.positions, pipeline.chunksPerPosition, timed);
+  };
+  llvm::Expected<schedule::Pipeline> step = makeStep();
   if (!step) { // the schedule does not suit the micro-batches, as the plan's own error says
     llvm::consumeError(step.takeError());
     return 0;
@@ -161,7 +166,10 @@ static double getFillShare(const planner::PipelineChoice &pipeline, int64_t micr
 
 double ScheduleTrials::getSeconds(const planner::Candidate &candidate, int64_t nanoseconds) const {
   int64_t microBatches = plan::getMicroBatches(module) / candidate.choice.mesh.sizeOf(plan::AxisRole::replica);
-  return nanoseconds / 1e9 / static_cast<double>(positions) * (1 + getFillShare(choice.pipeline, microBatches));
+  auto [fill, isNew] = fillShares.try_emplace(microBatches);
+  if (isNew)
+    fill->second = getFillShare(choice.pipeline, microBatches);
+  return nanoseconds / 1e9 / static_cast<double>(positions) * (1 + fill->second);
 }
 
 bool ScheduleTrials::isBehind() const {

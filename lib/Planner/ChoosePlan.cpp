@@ -3,6 +3,7 @@
 #include "MeshSearch.h"
 
 #include "windlass/Dialect/Plan/Transforms/NamedStrategies.h"
+#include "windlass/Dialect/Plan/Transforms/PipelineStep.h"
 #include "windlass/Dialect/Train/IR/TrainFunctions.h"
 #include "windlass/Support/Diagnostics.h"
 #include "windlass/Support/Printable.h"
@@ -33,6 +34,16 @@ static std::vector<plan::StrategyChoice> listMeshes(func::FuncOp microbatch, int
       meshes.emplace_back().mesh = plan::makeMesh(microbatch.getContext(), rest / parts, parts, model);
     }
   return meshes;
+}
+
+/// Returns why no plan on a mesh has the pipeline: its schedule is not one of as many micro-batches as a rank runs.
+/// Empty where there may be plans.
+static std::string findMisfit(plan::PipelineAttr pipeline, ModuleOp module, plan::MeshAttr mesh) {
+  if (!pipeline)
+    return "";
+  llvm::Expected<schedule::Pipeline> step =
+      plan::makeStep(pipeline, plan::getMicroBatches(module) / mesh.sizeOf(plan::AxisRole::replica));
+  return step ? "" : llvm::toString(step.takeError());
 }
 
 /// Lists the named strategies that are compared on a mesh with `dataRanks` ranks for the data and `modelRanks` for the
@@ -95,6 +106,14 @@ FailureOr<std::unique_ptr<PlanSearch>> PlanSearch::create(ModuleOp module, int64
     return module.emitError() << countOf(ranks, "rank") << (ranks == 1 ? " does" : " do") << " not fit "
                               << countOf(plan::getMicroBatches(module), "micro-batch", "micro-batches") << " of batch "
                               << plan::getBatch(microbatch) << " on any mesh; change the ranks or the micro-batches";
+  std::string misfit;
+  llvm::erase_if(choices, [&](const plan::StrategyChoice &its) {
+    std::string why = findMisfit(module->getAttrOfType<plan::PipelineAttr>(plan::kPipelineAttr), module, its.mesh);
+    misfit = why.empty() ? misfit : why;
+    return !why.empty();
+  });
+  if (choices.empty())
+    return module.emitError("has no mesh with which its schedule can run: ") << misfit;
   if (failed(readPinsOnMeshes(module, pins, choices)))
     return failure();
   std::unique_ptr<PlanSearch> search(new PlanSearch(module));
@@ -124,10 +143,14 @@ void PlanSearch::setBesideBytes(llvm::function_ref<int64_t(const plan::StrategyC
 }
 
 std::vector<SearchedMesh> PlanSearch::getProblems(int64_t memoryBytes, plan::PipelineAttr pipeline) const {
-  std::vector<SearchedMesh> problems(meshes.size());
+  std::vector<MeshSearch *> bounded;
+  for (const std::unique_ptr<MeshSearch> &mesh : meshes)
+    if (findMisfit(pipeline, module, mesh->getChoice().mesh).empty())
+      bounded.push_back(mesh.get());
+  std::vector<SearchedMesh> problems(bounded.size());
   int64_t stages = pipeline ? pipeline.getPositions() : 1;
-  runTasks(threads, static_cast<int>(meshes.size()), [&](int i) {
-    problems[i] = {meshes[i]->getChoice(), stages, meshes[i]->buildBound(memoryBytes, pipeline)};
+  runTasks(threads, static_cast<int>(bounded.size()), [&](int i) {
+    problems[i] = {bounded[i]->getChoice(), stages, bounded[i]->buildBound(memoryBytes, pipeline)};
   });
   return problems;
 }

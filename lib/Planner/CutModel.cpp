@@ -2,6 +2,7 @@
 
 #include "WholeWork.h"
 
+#include "windlass/Dialect/Plan/Transforms/PipelineStep.h"
 #include "windlass/Dialect/Plan/Transforms/Segments.h"
 #include "windlass/Dialect/Train/IR/TrainFunctions.h"
 #include "windlass/Dialect/Train/IR/TrainOps.h"
@@ -159,12 +160,15 @@ llvm::Expected<SmallVector<StringAttr>> ModelCutter::cut(int64_t chunks) const {
 
 FailureOr<plan::PipelineAttr> planner::chooseCut(ModuleOp module, const PipelineChoice &pipeline, int64_t positionRanks,
                                                  const CostModel &costs) {
-  int64_t chunks = pipeline.positions * pipeline.chunksPerPosition;
-  auto begins = ModelCutter(module, positionRanks, costs).cut(chunks);
+  auto begins = ModelCutter(module, positionRanks, costs).cut(pipeline.countChunks());
   if (!begins)
     return module.emitError(llvm::toString(begins.takeError()));
   MLIRContext *context = module.getContext();
-  return plan::PipelineAttr::get(context, pipeline.positions, StringAttr::get(context, pipeline.schedule), *begins);
+  SmallVector<StringAttr> orders;
+  if (pipeline.own)
+    orders = plan::printOrders(context, *pipeline.own);
+  return plan::PipelineAttr::get(context, pipeline.positions, StringAttr::get(context, pipeline.schedule), *begins,
+                                 orders);
 }
 
 LogicalResult planner::cutModel(ModuleOp module, const PipelineChoice &pipeline, int64_t positionRanks,

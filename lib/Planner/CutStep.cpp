@@ -3,7 +3,7 @@
 #include "Makers.h"
 #include "WholeWork.h"
 
-#include "windlass/Schedule/NamedSchedules.h"
+#include "windlass/Dialect/Plan/Transforms/PipelineStep.h"
 
 using namespace mlir;
 using namespace windlass;
@@ -33,16 +33,13 @@ static bool hasNeighboursOnOnePosition(const schedule::Placement &placement) {
 CutStep::CutStep(const Groups &groups, plan::PipelineAttr pipeline, const CostModel &costs, int64_t positionRanks,
                  int64_t microBatches)
     : positions(pipeline.getPositions()), labels(groups, pipeline) {
-  const schedule::NamedSchedule *named = schedule::findNamedSchedule(pipeline.getSchedule().getValue());
-  int64_t chunks = pipeline.countChunks();
-  if (!named || chunks % positions != 0)
-    return;
-  isSplit = named->isSplit;
-  llvm::Expected<schedule::Pipeline> step = named->make(positions, chunks / positions, microBatches);
+  llvm::Expected<schedule::Pipeline> step = plan::makeStep(pipeline, microBatches);
   if (!step) {
     llvm::consumeError(step.takeError());
     return;
   }
+  isSplit = schedule::hasSplitBackwards(*step);
+  int64_t chunks = pipeline.countChunks();
   // A bidirectional pipeline has the chunks of the model twice, and chunks that follow each other on one position run
   // as one, not in the order of the schedule.
   if (step->placement.countChunks() != chunks || hasNeighboursOnOnePosition(step->placement))
@@ -76,7 +73,7 @@ std::vector<schedule::ChunkTimes> CutStep::getTimes(const Groups &groups, const 
 
 void CutStep::addChains(const schedule::Pipeline &step, const std::vector<schedule::ChunkTimes> &times) {
   using Kind = CutChain::Kind;
-  // Position -1 is none: all take the times that they have.
+  // In the first turn no position is slower.
   for (int64_t slower = -1; slower < positions; ++slower) {
     std::vector<schedule::ChunkTimes> its = times;
     for (auto [time, position] : llvm::zip_equal(its, positionOf))
@@ -106,12 +103,12 @@ void CutStep::dropShorter(const Groups &groups) {
       its.push_back(count(chain));
   };
   for (unsigned group = 0; group < groups.getOperators().size(); ++group) {
-    std::vector<int64_t> members = labels.countOperators(group);
+    ArrayRef<int64_t> members = labels.countOperators(group);
     bool isOfBackward = isBackward(groups.getOperators()[group].front());
     add([&](const CutChain &chain) { return countRuns(chain, members, isOfBackward); });
   }
   for (unsigned group = 0; group < groups.getParameters().size(); ++group) {
-    std::vector<int64_t> members = labels.countParameters(group);
+    ArrayRef<int64_t> members = labels.countParameters(group);
     add([&](const CutChain &chain) {
       return chain.reduced ? members[*chain.reduced] : countOn(chain.path.position, members);
     });
@@ -122,7 +119,7 @@ void CutStep::dropShorter(const Groups &groups) {
            llvm::all_of(llvm::zip_equal(counts[a], counts[b]),
                         [](auto pair) { return std::get<0>(pair) <= std::get<1>(pair); });
   };
-  // Of chains that count the same, the first is kept.
+  // Where several chains count the same, the first of them is kept.
   for (size_t a = 0; a < chains.size(); ++a)
     if (llvm::none_of(llvm::seq(chains.size()),
                       [&](size_t b) { return isShorter(a, b) && !(isShorter(b, a) && a < b); }))
@@ -132,7 +129,7 @@ void CutStep::dropShorter(const Groups &groups) {
 
 int64_t CutStep::countRuns(const CutChain &chain, ArrayRef<int64_t> members, bool isBackward) {
   int64_t runs = 0;
-  for (auto [calls, each] : llvm::zip_equal(isBackward ? chain.path.backwards : chain.path.forwards, members))
+  for (auto [calls, each] : llvm::zip_equal(chain.getCalls(isBackward), members))
     runs += calls * each;
   return runs;
 }

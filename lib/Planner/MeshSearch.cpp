@@ -1,6 +1,6 @@
 #include "MeshSearch.h"
 
-#include "windlass/Schedule/NamedSchedules.h"
+#include "windlass/Dialect/Plan/Transforms/PipelineStep.h"
 
 using namespace mlir;
 using namespace windlass;
@@ -21,16 +21,12 @@ static constexpr int64_t kQuickShare = 20;
 /// Returns how many stashes of a whole micro-batch the position that holds the most has room for, where all chunks
 /// leave as much; 1 where the schedule does not suit the micro-batches.
 static double countStashes(plan::PipelineAttr pipeline, int64_t microBatches) {
-  const schedule::NamedSchedule *named = schedule::findNamedSchedule(pipeline.getSchedule().getValue());
-  int64_t positions = pipeline.getPositions(), chunks = pipeline.countChunks();
-  if (!named || chunks % positions != 0)
-    return 1;
-  llvm::Expected<schedule::Pipeline> step = named->make(positions, chunks / positions, microBatches);
+  llvm::Expected<schedule::Pipeline> step = plan::makeStep(pipeline, microBatches);
   if (!step) {
     llvm::consumeError(step.takeError());
     return 1;
   }
-  int64_t most = chunks;
+  int64_t chunks = pipeline.countChunks(), most = chunks;
   for (auto [position, its] : llvm::enumerate(step->positions)) {
     int64_t slots = 0;
     for (int64_t chunk = 0; chunk < step->placement.countChunks(); ++chunk)

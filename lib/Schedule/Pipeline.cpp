@@ -164,3 +164,8 @@ llvm::Expected<Pipeline> windlass::schedule::expandPipeline(const Placement &pla
   }
   return pipeline;
 }
+
+int64_t windlass::schedule::countMicroBatches(const Pipeline &pipeline) {
+  return llvm::count_if(pipeline.positions[pipeline.placement.positionOf.front()].actions,
+                        [](const Action &action) { return action.kind == ActionKind::Forward && action.chunk == 0; });
+}

@@ -1,5 +1,7 @@
 #include "windlass/Schedule/Pipeline.h"
 
+#include "llvm/ADT/STLExtras.h"
+
 using namespace windlass::schedule;
 
 void windlass::schedule::splitBackwards(Pipeline &pipeline) {
@@ -17,4 +19,11 @@ void windlass::schedule::splitBackwards(Pipeline &pipeline) {
     }
     schedule.actions = std::move(actions);
   }
+}
+
+bool windlass::schedule::hasSplitBackwards(const Pipeline &pipeline) {
+  return llvm::any_of(pipeline.positions, [](const Schedule &schedule) {
+    return llvm::any_of(schedule.actions,
+                        [](const Action &action) { return action.kind == ActionKind::InputGradient; });
+  });
 }

@@ -131,13 +131,14 @@ protected:
     SmallVector<StringAttr> begins;
     for (size_t place : places)
       begins.push_back(ids[place]);
-    return plan::PipelineAttr::get(&context, stages, StringAttr::get(&context, pipeline.schedule), begins);
+    return plan::PipelineAttr::get(&context, stages, StringAttr::get(&context, pipeline.schedule), begins, {});
   }
 
   /// Returns the pipeline without a schedule: its bound only adds up what each position does.
   plan::PipelineAttr dropSchedule(plan::PipelineAttr pipeline) {
-    return pipeline ? plan::PipelineAttr::get(&context, stages, StringAttr::get(&context, "none"), pipeline.getBegins())
-                    : pipeline;
+    return pipeline
+               ? plan::PipelineAttr::get(&context, stages, StringAttr::get(&context, "none"), pipeline.getBegins(), {})
+               : pipeline;
   }
 
   /// Schedules a plan; returns false where its cut is none that programs can run.

@@ -175,7 +175,7 @@ TEST_F(RangeProblemTest, PipelinesHoldTheStashesOfTheirSchedule) {
   auto getInFlight = [&](StringRef schedule, int64_t positions, int64_t chunks) {
     SmallVector<StringAttr> begins(positions * chunks - 1, builder.getStringAttr("any"));
     (*module)->setAttr(plan::kPipelineAttr,
-                       plan::PipelineAttr::get(&context, positions, builder.getStringAttr(schedule), begins));
+                       plan::PipelineAttr::get(&context, positions, builder.getStringAttr(schedule), begins, {}));
     RangeSetting setting = makeStepSetting(microbatch, makeChoice().mesh, devices.costs, /*threads=*/1);
     EXPECT_EQ(setting.positions, positions);
     return setting.inFlight;

@@ -61,6 +61,12 @@ llvm::Expected<Pipeline> parsePipeline(llvm::StringRef text);
 /// where a position waits for what no other one computes before it waits itself.
 llvm::Expected<Pipeline> insertTransfers(const Pipeline &computation);
 
+/// Returns the number of micro-batches of the first chunk's chain.
+int64_t countMicroBatches(const Pipeline &pipeline);
+
+/// Returns whether any backward is in two parts.
+bool hasSplitBackwards(const Pipeline &pipeline);
+
 /// Runs each whole backward as an input gradient and, right behind it, a weight gradient. `isFirst` and `isLast` are
 /// not looked at.
 void splitBackwards(Pipeline &pipeline);

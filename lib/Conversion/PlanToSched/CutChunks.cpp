@@ -7,9 +7,9 @@
 #include "TiedGradients.h"
 
 #include "windlass/Dialect/Plan/Transforms/LayoutInference.h"
+#include "windlass/Dialect/Plan/Transforms/PipelineStep.h"
 #include "windlass/Dialect/Sched/IR/RunningStatistics.h"
 #include "windlass/Dialect/Sched/IR/Schedules.h"
-#include "windlass/Schedule/NamedSchedules.h"
 #include "windlass/Schedule/ScheduleProblem.h"
 #include "windlass/Support/Printable.h"
 
@@ -28,15 +28,15 @@ constexpr auto kProvidesNothing = [](BlockArgument, int64_t) -> int64_t {
 
 class ChunkCutter {
 public:
-  ChunkCutter(ModuleOp module, ProgramOp whole, schedule::Pipeline step, bool splitsBackwards)
-      : module(module), whole(whole), step(std::move(step)), splitsBackwards(splitsBackwards),
-        chunkCount(this->step.placement.countChunks()), programs(whole, this->step.placement) {}
+  ChunkCutter(ModuleOp module, ProgramOp whole, schedule::Pipeline step)
+      : module(module), whole(whole), step(std::move(step)), chunkCount(this->step.placement.countChunks()),
+        programs(whole, this->step.placement) {}
 
   LogicalResult run() {
     if (failed(cutMicrobatch()) || failed(cutEvaluation()) || failed(buildInits()) || failed(buildUpdates()))
       return failure();
     programs.declareResources();
-    if (splitsBackwards)
+    if (schedule::hasSplitBackwards(step))
       splitAll();
     for (auto [position, schedule] : llvm::enumerate(step.positions)) {
       ProgramOp program = programs.getPrograms()[position];
@@ -239,7 +239,6 @@ private:
   ModuleOp module;
   ProgramOp whole;
   schedule::Pipeline step;
-  bool splitsBackwards;
   int64_t chunkCount;
   ChunkPrograms programs;
   ParameterChunks parameterChunks;
@@ -250,14 +249,7 @@ private:
 /// Returns the step of a pipeline for as many micro-batches as the whole program runs. Chunks that follow each other on
 /// one position are one.
 static FailureOr<schedule::JoinedPipeline> makeStep(ModuleOp module, ProgramOp whole, plan::PipelineAttr pipeline) {
-  StringRef name = pipeline.getSchedule().getValue();
-  const schedule::NamedSchedule *named = schedule::findNamedSchedule(name);
-  int64_t positions = pipeline.getPositions(), chunks = pipeline.countChunks(), microBatches = 0;
-  if (!named)
-    return module.emitError("has a pipeline whose schedule ") << printable(name) << " is none that has a name";
-  if (chunks % positions != 0)
-    return module.emitError("has ") << chunks << " chunks for " << positions << " positions, but the schedule "
-                                    << printable(name) << " gives each position as many";
+  int64_t microBatches = 0;
   for (auto schedule : whole.getOps<ScheduleOp>()) {
     FailureOr<schedule::Schedule> actions = expandSchedule(schedule);
     if (failed(actions))
@@ -265,16 +257,16 @@ static FailureOr<schedule::JoinedPipeline> makeStep(ModuleOp module, ProgramOp w
     microBatches = llvm::count_if(
         actions->actions, [](const schedule::Action &action) { return action.kind == schedule::ActionKind::Forward; });
   }
-  llvm::Expected<schedule::Pipeline> step = named->make(positions, chunks / positions, microBatches);
+  llvm::Expected<schedule::Pipeline> step = plan::makeStep(pipeline, microBatches);
   if (!step)
     return module.emitError("has no schedule: ") << llvm::toString(step.takeError());
-  const schedule::Placement &placement = step->placement;
-  StringRef why = placement.chains.size() > 1     ? "it runs the model in two directions"
-                  : !schedule::runsInOrder(*step) ? "it runs backwards in another order than forwards"
-                                                  : "";
+  StringRef why = step->placement.chains.size() > 1 ? "it runs the model in two directions"
+                  : !schedule::runsInOrder(*step)   ? "it runs backwards in another order than forwards"
+                                                    : "";
   if (!why.empty())
-    return module.emitError("has the schedule ") << printable(name) << ", which programs cannot run yet: " << why;
-  if (named->isSplit)
+    return module.emitError("has the schedule ")
+           << printable(pipeline.getSchedule().getValue()) << ", which programs cannot run yet: " << why;
+  if (schedule::hasSplitBackwards(*step))
     schedule::splitBackwards(*step);
   llvm::Expected<schedule::JoinedPipeline> joined = schedule::joinNeighbours(*step);
   if (!joined)
@@ -295,6 +287,5 @@ LogicalResult windlass::sched::cutChunks(ModuleOp module, ProgramOp whole, plan:
   if (failed(step))
     return failure();
   renumberChunks(whole, step->numberOf);
-  bool splitsBackwards = schedule::findNamedSchedule(pipeline.getSchedule().getValue())->isSplit;
-  return ChunkCutter(module, whole, std::move(step->pipeline), splitsBackwards).run();
+  return ChunkCutter(module, whole, std::move(step->pipeline)).run();
 }

@@ -10,8 +10,8 @@
 // NOTHING: has no operator "nothing" with which chunk 1 could begin behind chunk 0
 // ORDER: has the schedule 'breadth-first', which programs cannot run yet: it runs backwards in another order than forwards
 // TWO-WAYS: has the schedule 'chimera', which programs cannot run yet: it runs the model in two directions
-// NAME: has a pipeline whose schedule 'fast' is none that has a name
-// COUNT: has 3 chunks for 2 positions, but the schedule '1f1b' gives each position as many
+// NAME: has no schedule: no published schedule is called 'fast'
+// COUNT: has no schedule: '1f1b' gives each position as many chunks, but 2 positions cannot share 3 evenly
 
 // A backward in two parts: the product that makes the gradient of a weight reads what the first part hands on.
 // SPLIT: func.func @backward(%{{.*}}: tensor<8x6xf32>) -> tensor<8x6xf32>

@@ -86,8 +86,8 @@ struct PlanClaims {
   std::string profileHash;
   /// The numbers of stages whose plans the bound is of, ascending; the plan's own is among them.
   std::vector<int64_t> boundStages = {1};
-  /// The published schedule of the plans of several stages that the bound is of, and the number of chunks of each
-  /// stage.
+  /// The schedule of the plans of several stages that the bound is of, a published one or `own`, and the number of
+  /// chunks of each stage, which counts for published ones.
   std::string boundSchedule = "1f1b";
   int64_t boundChunks = 1;
   /// What the host was asked to hold in the plans that the bound is of.
@@ -103,10 +103,12 @@ struct MeshAxis {
 /// How positions run the model one after another.
 struct PlannedPipeline {
   int64_t positions = 2;
-  /// The name of a published schedule (`windlass/Schedule/NamedSchedules.h`).
+  /// The name of a published schedule (`windlass/Schedule/NamedSchedules.h`), or `own`.
   std::string schedule;
   /// The id of the first forward operator of each chunk but the first.
   std::vector<std::string> begins;
+  /// The lines of the plan's own schedule, as `schedule::printPipeline` writes them; none for a published one.
+  std::vector<std::string> orders;
 
   int64_t countChunks() const { return static_cast<int64_t>(begins.size()) + 1; }
 };

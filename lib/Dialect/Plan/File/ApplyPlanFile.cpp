@@ -94,11 +94,12 @@ public:
     if (plan.keepsGathers)
       module->setAttr(kKeepsGathersAttr, UnitAttr::get(context));
     if (plan.pipeline) {
-      SmallVector<StringAttr> begins;
-      for (const std::string &id : plan.pipeline->begins)
-        begins.push_back(StringAttr::get(context, id));
+      auto toAttrs = [&](const std::vector<std::string> &texts) {
+        return llvm::map_to_vector(texts, [&](const std::string &text) { return StringAttr::get(context, text); });
+      };
       module->setAttr(kPipelineAttr, PipelineAttr::get(context, plan.pipeline->positions,
-                                                       StringAttr::get(context, plan.pipeline->schedule), begins));
+                                                       StringAttr::get(context, plan.pipeline->schedule),
+                                                       toAttrs(plan.pipeline->begins), toAttrs(plan.pipeline->orders)));
     }
     if (Error error = applyParameters())
       return error;

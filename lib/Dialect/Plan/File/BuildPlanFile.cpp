@@ -82,9 +82,11 @@ static LogicalResult addMesh(PlanFile &plan, ModuleOp module) {
   for (AxisAttr axis : mesh.getAxes())
     plan.mesh.push_back({axis.getName().getValue().str(), axis.getRole(), axis.getSize()});
   if (auto pipeline = module->getAttrOfType<PipelineAttr>(kPipelineAttr)) {
-    plan.pipeline = PlannedPipeline{pipeline.getPositions(), pipeline.getSchedule().str(), {}};
+    plan.pipeline = PlannedPipeline{pipeline.getPositions(), pipeline.getSchedule().str(), {}, {}};
     for (StringAttr id : pipeline.getBegins())
       plan.pipeline->begins.push_back(id.str());
+    for (StringAttr line : pipeline.getOrders())
+      plan.pipeline->orders.push_back(line.str());
   }
   plan.deviceOrder = plan.cluster.deviceOrder;
   if (plan.deviceOrder.empty())

@@ -223,9 +223,14 @@ void diffMesh(Differ &differ, const PlanFile &before, const PlanFile &after) {
   auto beginsOf = [](const PlanFile &plan) {
     return plan.pipeline ? llvm::join(plan.pipeline->begins, ", ") : std::string();
   };
+  auto ordersOf = [](const PlanFile &plan) {
+    return plan.pipeline ? llvm::join(plan.pipeline->orders, "; ") : std::string();
+  };
   differ.add("", "pipeline", pipelineOf(before), pipelineOf(after));
-  if (pipelineOf(before) == pipelineOf(after))
+  if (pipelineOf(before) == pipelineOf(after)) {
     differ.add("", "begins of chunks", beginsOf(before), beginsOf(after));
+    differ.add("", "orders of positions", ordersOf(before), ordersOf(after));
+  }
   differ.add("", "replicas", std::to_string(before.replicas), std::to_string(after.replicas));
   differ.add("", "accumulation_steps", std::to_string(before.accumulationSteps),
              std::to_string(after.accumulationSteps));

@@ -139,6 +139,8 @@ private:
     pipeline.positions = reader.getInteger("positions", 2, Cluster::kMaxDevices);
     pipeline.schedule = reader.getString("schedule");
     pipeline.begins = reader.getStrings("begins");
+    if (reader.find("orders"))
+      pipeline.orders = reader.getStrings("orders");
     if (!reader.failed() && pipeline.countChunks() < pipeline.positions)
       reader.fail("begins", "make " + countOf(pipeline.countChunks(), "chunk") + ", but each of the " +
                                 Twine(pipeline.positions) + " positions runs at least one");

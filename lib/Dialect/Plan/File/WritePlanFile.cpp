@@ -186,10 +186,15 @@ std::string plan::writePlanFile(const PlanFile &plan) {
                             {"master", parameter.master}});
   writer.close();
   // Absent in plans of one position.
-  if (plan.pipeline)
-    writer.add("pipeline", Object{{"begins", toArray(plan.pipeline->begins)},
-                                  {"positions", plan.pipeline->positions},
-                                  {"schedule", plan.pipeline->schedule}});
+  if (plan.pipeline) {
+    Object pipeline{{"begins", toArray(plan.pipeline->begins)},
+                    {"positions", plan.pipeline->positions},
+                    {"schedule", plan.pipeline->schedule}};
+    // Absent with a published schedule.
+    if (!plan.pipeline->orders.empty())
+      pipeline["orders"] = toArray(plan.pipeline->orders);
+    writer.add("pipeline", std::move(pipeline));
+  }
   writer.add("prefetch_bytes", plan.prefetchBytes);
   writer.add("profile", nullptr);
   // Absent in plans with the reserve of their back end.

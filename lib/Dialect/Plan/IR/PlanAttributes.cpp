@@ -27,7 +27,7 @@ LogicalResult MeshAttr::verify(function_ref<InFlightDiagnostic()> emitError, llv
 }
 
 LogicalResult PipelineAttr::verify(function_ref<InFlightDiagnostic()> emitError, int64_t positions, StringAttr,
-                                   llvm::ArrayRef<StringAttr> begins) {
+                                   llvm::ArrayRef<StringAttr> begins, llvm::ArrayRef<StringAttr>) {
   if (positions < 2)
     return emitError() << "a pipeline has " << positions << " positions; it has at least 2";
   if (static_cast<int64_t>(begins.size()) + 1 < positions)

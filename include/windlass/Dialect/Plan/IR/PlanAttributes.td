@@ -59,13 +59,18 @@ def Plan_MeshAttr : Plan_Attr<"Mesh", "mesh"> {
 def Plan_PipelineAttr : Plan_Attr<"Pipeline", "pipeline"> {
   let summary = "the positions of a pipeline, its schedule, and where the chunks of the model begin";
   let description = [{
-    `schedule` is the name of a published schedule (`windlass/Schedule/NamedSchedules.h`), which places the chunks.
+    `schedule` is the name of a published schedule (`windlass/Schedule/NamedSchedules.h`), which places the chunks, or
+    `own`: then `orders` has the lines of a schedule's text (`windlass/Schedule/Pipeline.h`).
     `begins` has the `train.id` of the first forward operator of each chunk but the first, in the order of the program:
     a chunk is a run of operators, and their adjoints belong to it too. Each position has devices of the module's mesh.
   }];
   let parameters = (ins "int64_t":$positions, "::mlir::StringAttr":$schedule,
-                        ArrayRefParameter<"::mlir::StringAttr">:$begins);
-  let assemblyFormat = "`<` `positions` `=` $positions `,` `schedule` `=` $schedule `,` `begins` `=` `[` $begins `]` `>`";
+                        ArrayRefParameter<"::mlir::StringAttr">:$begins,
+                        OptionalArrayRefParameter<"::mlir::StringAttr">:$orders);
+  let assemblyFormat = [{
+    `<` `positions` `=` $positions `,` `schedule` `=` $schedule `,` `begins` `=` `[` $begins `]`
+    (`,` `orders` `=` `[` $orders^ `]`)? `>`
+  }];
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
     int64_t countChunks() const { return static_cast<int64_t>(getBegins().size()) + 1; }
