@@ -12,6 +12,16 @@
 
 namespace windlass::interpreter {
 
+/// For what a function runs.
+struct FunctionCall {
+  /// Whether it adds to the loss or gradients: false where it runs for the first time in a step.
+  bool adds = false;
+  /// The micro-batch's slots of the function's chunk (`schedule::Action`).
+  int64_t slot = 0, handedSlot = 0;
+  /// Whether it runs for the last time in the step.
+  bool isLast = true;
+};
+
 /// Executes functions on the resources of a program. The host writes resources between functions as the runtime does:
 /// inputs once the compute stream is done, runtime scalars before a step; at the end of a step it waits for everything.
 /// Of what belongs to slots (`ResourceOp::isOfSlot`) each slot has its own; the slot of other resources is 0.
@@ -22,10 +32,8 @@ public:
   virtual RankValues read(sched::ResourceOp resource, int64_t slot) = 0;
   /// Writes the resource on all ranks, as the host.
   virtual mlir::LogicalResult write(sched::ResourceOp resource, const RankValues &parts, int64_t slot) = 0;
-  /// Runs a function for the rank's `index`-th micro-batch of the step, which is in `slot` of the function's chunk;
-  /// `isLast` says whether it runs for the last time in the step. Returns false where it waits for other positions; to
-  /// be called again with the same arguments.
-  virtual mlir::FailureOr<bool> run(mlir::func::FuncOp function, int64_t index, int64_t slot, bool isLast) = 0;
+  /// Runs a function. Returns false where it waits for other positions; to be called again with the same arguments.
+  virtual mlir::FailureOr<bool> run(mlir::func::FuncOp function, const FunctionCall &call) = 0;
   virtual void waitForCompute() {}
   /// Waits for all streams and reads the resources, as the host.
   virtual mlir::LogicalResult finishStep(llvm::ArrayRef<sched::ResourceOp> outputs) { return mlir::success(); }

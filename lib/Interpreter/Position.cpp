@@ -102,12 +102,12 @@ LogicalResult Position::writeInputs(int64_t chunk, int64_t slot, int64_t firstK)
   return success();
 }
 
-FailureOr<bool> Position::runFunction(sched::StepRole role, int64_t chunk, int64_t index, int64_t slot, bool isLast) {
+FailureOr<bool> Position::runFunction(sched::StepRole role, int64_t chunk, const FunctionCall &call) {
   func::FuncOp function = sched::getStepFunction(program, role, chunk);
   if (!function)
     return program.emitOpError("has no function of the step with the role ")
            << stringifyStepRole(role) << " and chunk " << chunk;
-  return machine->run(function, index, slot, isLast);
+  return machine->run(function, call);
 }
 
 FailureOr<Tensor> Position::wholeOf(ResourceOp resource) {

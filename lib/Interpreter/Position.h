@@ -32,7 +32,7 @@ public:
   mlir::LogicalResult writeInputs(int64_t chunk, int64_t slot, int64_t firstK);
   /// Runs the function of a role and chunk; false where it waits for other positions, to be called again. Fails with a
   /// diagnostic where there is none.
-  mlir::FailureOr<bool> runFunction(sched::StepRole role, int64_t chunk, int64_t index, int64_t slot, bool isLast);
+  mlir::FailureOr<bool> runFunction(sched::StepRole role, int64_t chunk, const FunctionCall &call);
   /// Adds the gradients, as the update reads them, to the tensors of the result.
   mlir::LogicalResult dumpGradients(int64_t step, const LossScaling &scaling, RunResult &result);
   /// Adds the parameters as `prefix` and their name.

@@ -28,6 +28,8 @@ struct Buffer {
   Window window;
   /// The bytes from a slot to the next; 0 for what is in no slot.
   int64_t slotBytes = 0;
+  /// Whether the slot is one for what a backward hands to a weight gradient.
+  bool isHanded = false;
   ElementKind kind;
   RankedTensorType type;
 };
@@ -46,7 +48,7 @@ public:
     return parts;
   }
   LogicalResult write(sched::ResourceOp resource, const RankValues &parts, int64_t slot) override;
-  FailureOr<bool> run(func::FuncOp function, int64_t index, int64_t slot, bool isLast) override;
+  FailureOr<bool> run(func::FuncOp function, const FunctionCall &call) override;
   void waitForCompute() override {
     if (std::optional<int64_t> compute = streams.getCompute())
       checker->waitByHost(*compute);
@@ -56,7 +58,7 @@ public:
 private:
   FailureOr<Buffer> makeBuffer(Operation *op, StringAttr arena, int64_t offset, ArrayRef<int64_t> sizes,
                                ArrayRef<int64_t> strides, Type element);
-  /// Returns the buffer of a value in the slot of the function that runs.
+  /// Returns the buffer of a value in the slots of the function that runs.
   FailureOr<Buffer> bufferOf(Operation *user, Value value);
   FailureOr<SmallVector<Buffer>> buffersOf(Operation *user, ValueRange values);
   Tensor load(const Buffer &buffer, int64_t rank);
@@ -65,14 +67,15 @@ private:
     buffer.window.offset += slot * buffer.slotBytes;
     return buffer;
   }
+  int64_t slotOf(const Buffer &buffer) const { return buffer.isHanded ? call.handedSlot : call.slot; }
   int64_t findScale();
   /// Returns the bytes between elements.
   int64_t pitch(const Buffer &buffer) const { return buffer.window.elementBytes * scale; }
 
   LogicalResult report(Operation *op, const std::optional<ScheduleChecker::Finding> &finding);
   LogicalResult check(Operation *op, ArrayRef<Buffer> ins, ArrayRef<Buffer> outs, bool accumulates);
-  LogicalResult runLaunch(sched::LaunchOp op, int64_t index);
-  LogicalResult runMap(sched::LaunchMapOp op, int64_t index);
+  LogicalResult runLaunch(sched::LaunchOp op, bool adds);
+  LogicalResult runMap(sched::LaunchMapOp op, bool adds);
   LogicalResult runCollective(sched::LaunchCollectiveOp op);
   /// Exchanges rows of tokens among the members of one group. What no member reads is 0.
   void exchangeRows(sched::LaunchCollectiveOp op, ArrayRef<Buffer> ins, const Buffer &out, ArrayRef<int64_t> members);
@@ -97,8 +100,8 @@ private:
   DenseMap<StringAttr, Buffer> resourceBuffers;
   /// In slot 0.
   DenseMap<Value, Buffer> buffers;
-  /// The slot of the function that runs.
-  int64_t slot = 0;
+  /// The function that runs.
+  FunctionCall call;
   Crossings &crossings;
   /// The command that waits for other positions.
   Operation *waiting = nullptr;
@@ -172,6 +175,7 @@ FailureOr<Buffer> BufferMachine::makeBuffer(Operation *op, StringAttr arena, int
   buffer.window.arena = area->arena;
   buffer.window.offset = area->offset + offset;
   buffer.slotBytes = area->slots ? area->slots.getBytes() : 0;
+  buffer.isHanded = area->slots && area->slots.getHanded();
   buffer.window.elementBytes = (element.getIntOrFloatBitWidth() + 7) / 8;
   buffer.window.sizes.assign(sizes.begin(), sizes.end());
   buffer.window.strides.assign(strides.begin(), strides.end());
@@ -194,7 +198,7 @@ FailureOr<Buffer> BufferMachine::makeBuffer(Operation *op, StringAttr arena, int
 
 FailureOr<Buffer> BufferMachine::bufferOf(Operation *user, Value value) {
   if (auto found = buffers.find(value); found != buffers.end())
-    return inSlot(found->second, slot);
+    return inSlot(found->second, slotOf(found->second));
   auto op = value.getDefiningOp<sched::BufferOp>();
   if (!op)
     return user->emitError("cannot be executed: an operand is no sched.buffer");
@@ -209,7 +213,7 @@ FailureOr<Buffer> BufferMachine::bufferOf(Operation *user, Value value) {
   if (failed(buffer))
     return failure();
   buffers.try_emplace(value, *buffer);
-  return inSlot(std::move(*buffer), slot);
+  return inSlot(*buffer, slotOf(*buffer));
 }
 
 FailureOr<SmallVector<Buffer>> BufferMachine::buffersOf(Operation *user, ValueRange values) {
@@ -327,11 +331,11 @@ LogicalResult BufferMachine::storeResults(Operation *op, ArrayRef<Buffer> outs, 
   return success();
 }
 
-LogicalResult BufferMachine::runLaunch(sched::LaunchOp op, int64_t index) {
+LogicalResult BufferMachine::runLaunch(sched::LaunchOp op, bool adds) {
   FailureOr<SmallVector<Buffer>> ins = buffersOf(op, op.getIns()), outs = buffersOf(op, op.getOuts());
   if (failed(ins) || failed(outs))
     return failure();
-  bool accumulates = op.getAccumulate() || (op.getAccumulateAfterFirst() && index > 0);
+  bool accumulates = op.getAccumulate() || (op.getAccumulateAfterFirst() && adds);
   if (failed(check(op, *ins, *outs, accumulates)))
     return failure();
   SmallVector<RankedTensorType> types;
@@ -353,14 +357,14 @@ LogicalResult BufferMachine::runLaunch(sched::LaunchOp op, int64_t index) {
   return success();
 }
 
-LogicalResult BufferMachine::runMap(sched::LaunchMapOp op, int64_t index) {
+LogicalResult BufferMachine::runMap(sched::LaunchMapOp op, bool adds) {
   FailureOr<SmallVector<Buffer>> ins = buffersOf(op, op.getIns()), outs = buffersOf(op, op.getOuts());
   FailureOr<func::FuncOp> function =
       scalarFunctionOf(op, op.getFunctionAttr(), op.getIns().size(), op.getOuts().size());
   if (failed(ins) || failed(outs) || failed(function))
     return failure();
   ArrayRef<int64_t> space = outs->front().type.getShape();
-  bool accumulates = op.getAccumulateAfterFirst() && index > 0;
+  bool accumulates = op.getAccumulateAfterFirst() && adds;
   if (failed(check(op, *ins, *outs, accumulates)))
     return failure();
   for (int64_t rank = 0; rank < mesh.getRanks(); ++rank) {
@@ -485,20 +489,20 @@ FailureOr<bool> BufferMachine::runCrossing(sched::LaunchCollectiveOp op, sched::
   return true;
 }
 
-FailureOr<bool> BufferMachine::run(func::FuncOp function, int64_t index, int64_t ofSlot, bool isLast) {
-  slot = ofSlot;
+FailureOr<bool> BufferMachine::run(func::FuncOp function, const FunctionCall &of) {
+  call = of;
   if (function.isExternal() || !function.getBody().hasOneBlock() || function.getNumArguments() != 0)
     return function.emitError("cannot be executed: needs one block and no arguments");
   Block &block = function.getBody().front();
   auto first = waiting ? Block::iterator(std::exchange(waiting, nullptr)) : block.begin();
   for (Operation &op : llvm::make_range(first, block.end())) {
-    if (!sched::runsIn(&op, isLast))
+    if (!sched::runsIn(&op, call.isLast))
       continue;
     LogicalResult done = success();
     if (auto launch = llvm::dyn_cast<sched::LaunchOp>(op)) {
-      done = runLaunch(launch, index);
+      done = runLaunch(launch, call.adds);
     } else if (auto map = llvm::dyn_cast<sched::LaunchMapOp>(op)) {
-      done = runMap(map, index);
+      done = runMap(map, call.adds);
     } else if (auto collective = llvm::dyn_cast<sched::LaunchCollectiveOp>(op)) {
       auto over = SymbolTable::lookupNearestSymbolFrom<sched::CommunicatorOp>(&op, collective.getCommunicatorAttr());
       if (over && over.getPositions()) {

@@ -32,7 +32,7 @@ public:
     contents[{resource.getSymNameAttr(), slot}] = parts;
     return success();
   }
-  FailureOr<bool> run(func::FuncOp function, int64_t index, int64_t slot, bool isLast) override;
+  FailureOr<bool> run(func::FuncOp function, const FunctionCall &call) override;
 
 private:
   /// What a resource holds, for a function that runs for a micro-batch in `slot`.
@@ -42,8 +42,8 @@ private:
   }
   LogicalResult begin(func::FuncOp function, std::pair<int64_t, int64_t> place);
   LogicalResult keepStash(func::FuncOp function, std::pair<int64_t, int64_t> place, SpmdValues results);
-  FailureOr<Progress> runSpecial(Operation &op, ArrayRef<RankValues> operands, SpmdValues &results, int64_t index,
-                                 int64_t slot);
+  FailureOr<Progress> runSpecial(Operation &op, ArrayRef<RankValues> operands, SpmdValues &results,
+                                 const FunctionCall &call);
   FailureOr<Progress> runAllReduce(sched::AllReduceOp op, ArrayRef<RankValues> operands, SpmdValues &results);
   /// Runs `collective(members' operands) -> members' results` in every communicator over the axes.
   template <class Function>
@@ -102,13 +102,13 @@ LogicalResult TensorMachine::keepStash(func::FuncOp function, std::pair<int64_t,
   return success();
 }
 
-FailureOr<bool> TensorMachine::run(func::FuncOp function, int64_t index, int64_t slot, bool) {
-  std::pair<int64_t, int64_t> place(sched::getStep(function).getChunk(), slot);
+FailureOr<bool> TensorMachine::run(func::FuncOp function, const FunctionCall &call) {
+  std::pair<int64_t, int64_t> place(sched::getStep(function).getChunk(), call.slot);
   if (!current && failed(begin(function, place)))
     return failure();
   FailureOr<bool> isDone =
       current->advance([&](Operation &op, ArrayRef<RankValues> operands,
-                           SpmdValues &results) { return runSpecial(op, operands, results, index, slot); },
+                           SpmdValues &results) { return runSpecial(op, operands, results, call); },
                        [](OpResult result) { return llvm::cast<RankedTensorType>(result.getType()); });
   if (failed(isDone) || !*isDone)
     return isDone;
@@ -214,25 +214,25 @@ LogicalResult TensorMachine::runMap(sched::MapOp op, ArrayRef<RankValues> operan
 }
 
 FailureOr<Progress> TensorMachine::runSpecial(Operation &op, ArrayRef<RankValues> operands, SpmdValues &results,
-                                              int64_t index, int64_t slot) {
+                                              const FunctionCall &call) {
   auto done = [](LogicalResult result) -> FailureOr<Progress> {
     if (failed(result))
       return failure();
     return Progress::done;
   };
   if (auto load = llvm::dyn_cast<sched::LoadOp>(op)) {
-    results[0] = contentsOf(load.getResourceAttr(), slot);
+    results[0] = contentsOf(load.getResourceAttr(), call.slot);
     if (results[0].empty())
       return op.emitError("reads ") << load.getResourceAttr() << " before anything wrote it";
     return Progress::done;
   }
   if (auto store = llvm::dyn_cast<sched::StoreOp>(op)) {
-    contentsOf(store.getResourceAttr(), slot) = operands[0];
+    contentsOf(store.getResourceAttr(), call.slot) = operands[0];
     return Progress::done;
   }
   if (auto add = llvm::dyn_cast<sched::AddToOp>(op)) {
-    RankValues &held = contentsOf(add.getResourceAttr(), slot);
-    if (index == 0 || held.empty()) {
+    RankValues &held = contentsOf(add.getResourceAttr(), call.slot);
+    if (!call.adds || held.empty()) {
       held = operands[0];
       return Progress::done;
     }

@@ -59,7 +59,7 @@ private:
 } // namespace
 
 LogicalResult ScheduleRunner::runAlone(Position &position, sched::StepRole role, int64_t chunk) {
-  FailureOr<bool> isDone = position.runFunction(role, chunk, 0, /*slot=*/0, true);
+  FailureOr<bool> isDone = position.runFunction(role, chunk, FunctionCall());
   if (succeeded(isDone) && !*isDone)
     return position.getProgram().emitOpError("combines over positions outside of a step");
   return isDone;
@@ -127,8 +127,8 @@ FailureOr<bool> ScheduleRunner::runAction(Position &position, const schedule::Ac
   if (action.kind == ActionKind::Update && failed(position.dumpGradients(step, scaling, result)))
     return failure();
   // What is expanded has actions that functions run, and transfers.
-  return position.runFunction(*sched::getRole(action.kind), action.chunk, action.microBatch, action.slot,
-                              action.isLast);
+  return position.runFunction(*sched::getRole(action.kind), action.chunk,
+                              {!action.isFirst, action.slot, action.handedSlot, action.isLast});
 }
 
 LogicalResult ScheduleRunner::runStep(int64_t step, RunResult &result) {

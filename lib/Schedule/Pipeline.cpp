@@ -79,7 +79,23 @@ private:
   std::map<int64_t, int64_t> lastBackward;
 };
 
-/// Gives each micro-batch of a position the lowest slot that is free.
+/// The numbers of slots, of which the lowest that is free is taken.
+class FreeSlots {
+public:
+  int64_t take() {
+    int64_t slot = freed.empty() ? used++ : *freed.begin();
+    freed.erase(slot);
+    return slot;
+  }
+  void free(int64_t slot) { freed.insert(slot); }
+
+private:
+  /// Slots that were used and are free; all from `used` on are free too.
+  std::set<int64_t> freed;
+  int64_t used = 0;
+};
+
+/// Gives each micro-batch of a position the lowest slots that are free.
 class SlotAssigner {
 public:
   explicit SlotAssigner(std::vector<Action> &actions) : actions(actions) {}
@@ -95,15 +111,13 @@ public:
 
 private:
   struct MicroBatch {
-    int64_t slot = 0;
+    int64_t slot = 0, handedSlot = 0;
     bool hasSlot = false, hasInputGradient = false, hasWeightGradient = false, isGradientSent = false;
   };
   struct Chunk {
     bool sendsGradients = false;
     llvm::DenseMap<int64_t, MicroBatch> microBatches;
-    /// Slots that were used and are free; all from `used` on are free too.
-    std::set<int64_t> freed;
-    int64_t used = 0;
+    FreeSlots slots, handedSlots;
   };
 
   void assign(Action &action) {
@@ -112,17 +126,22 @@ private:
     bool isActivation = action.kind == ActionKind::Receive && !Message(action).isGradient();
     if ((action.kind == ActionKind::Forward || isActivation) && !microBatch.hasSlot) {
       microBatch.hasSlot = true;
-      microBatch.slot = chunk.freed.empty() ? chunk.used++ : *chunk.freed.begin();
-      chunk.freed.erase(microBatch.slot);
+      microBatch.slot = chunk.slots.take();
     }
     action.slot = microBatch.slot;
+    if (action.kind == ActionKind::InputGradient)
+      microBatch.handedSlot = chunk.handedSlots.take();
+    if (action.kind == ActionKind::InputGradient || action.kind == ActionKind::WeightGradient)
+      action.handedSlot = microBatch.handedSlot;
+    if (action.kind == ActionKind::WeightGradient)
+      chunk.handedSlots.free(microBatch.handedSlot);
     bool isBackward = action.kind == ActionKind::Backward;
     microBatch.hasInputGradient |= isBackward || action.kind == ActionKind::InputGradient;
     microBatch.hasWeightGradient |= isBackward || action.kind == ActionKind::WeightGradient;
     microBatch.isGradientSent |= action.kind == ActionKind::Send && Message(action).isGradient();
     if (microBatch.hasSlot && microBatch.hasInputGradient && microBatch.hasWeightGradient &&
         (microBatch.isGradientSent || !chunk.sendsGradients))
-      chunk.freed.insert(microBatch.slot);
+      chunk.slots.free(microBatch.slot);
   }
 
   std::vector<Action> &actions;

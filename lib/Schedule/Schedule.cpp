@@ -11,3 +11,11 @@ int64_t Schedule::getSlots(int64_t chunk) const {
       slots = std::max(slots, action.slot + 1);
   return slots;
 }
+
+int64_t Schedule::getHandedSlots(int64_t chunk) const {
+  int64_t slots = 1;
+  for (const Action &action : actions)
+    if (action.chunk == chunk)
+      slots = std::max(slots, action.handedSlot + 1);
+  return slots;
+}

@@ -6,7 +6,7 @@ using namespace windlass::schedule;
 std::vector<StepRow> windlass::schedule::makeRows(const Schedule &schedule) {
   const std::vector<Action> &actions = schedule.actions;
   auto isLike = [&](const Action &a, const Action &b) {
-    return a.kind == b.kind && a.chunk == b.chunk && a.peerChunk == b.peerChunk && a.slot == b.slot &&
+    return a.kind == b.kind && a.chunk == b.chunk && a.peerChunk == b.peerChunk && a.slot == b.slot && a.handedSlot == b.handedSlot &&
            a.isFirst == b.isFirst && a.isLast == b.isLast;
   };
   std::vector<StepRow> rows;

@@ -16,6 +16,8 @@ struct Action {
   /// The chunk's slot that keeps the micro-batch's inputs, stash and borders, as `Pipeline` says. Meaningless for
   /// reductions and updates.
   int64_t slot = 0;
+  /// Of a backward in two parts: the chunk's slot that keeps what the input gradient hands to the weight gradient.
+  int64_t handedSlot = 0;
   /// Whether no action of the same chunk and kind comes before it, or none after it. The first backward overwrites the
   /// gradients, later ones add to them; the last one begins to reduce them.
   bool isFirst = true;
@@ -31,6 +33,8 @@ struct Schedule {
 
   /// Returns the number of slots that a chunk needs: its most micro-batches in flight, at least 1.
   int64_t getSlots(int64_t chunk) const;
+  /// Returns the same of what input gradients hand to weight gradients.
+  int64_t getHandedSlots(int64_t chunk) const;
 };
 
 /// The most actions of a step, which has at most 2^20 micro-batches; larger tables are not expanded.

@@ -10,7 +10,6 @@
 #include "windlass/Dialect/Plan/Transforms/PipelineStep.h"
 #include "windlass/Dialect/Sched/IR/RunningStatistics.h"
 #include "windlass/Dialect/Sched/IR/Schedules.h"
-#include "windlass/Schedule/ScheduleProblem.h"
 #include "windlass/Support/Printable.h"
 
 using namespace mlir;
@@ -260,12 +259,10 @@ static FailureOr<schedule::JoinedPipeline> makeStep(ModuleOp module, ProgramOp w
   llvm::Expected<schedule::Pipeline> step = plan::makeStep(pipeline, microBatches);
   if (!step)
     return module.emitError("has no schedule: ") << llvm::toString(step.takeError());
-  StringRef why = step->placement.chains.size() > 1 ? "it runs the model in two directions"
-                  : !schedule::runsInOrder(*step)   ? "it runs backwards in another order than forwards"
-                                                    : "";
-  if (!why.empty())
-    return module.emitError("has the schedule ")
-           << printable(pipeline.getSchedule().getValue()) << ", which programs cannot run yet: " << why;
+  if (step->placement.chains.size() > 1)
+    return module.emitError("has the schedule ") << printable(pipeline.getSchedule().getValue())
+                                                 << ", which programs cannot run yet: it runs the model in two "
+                                                    "directions";
   if (schedule::hasSplitBackwards(*step))
     schedule::splitBackwards(*step);
   llvm::Expected<schedule::JoinedPipeline> joined = schedule::joinNeighbours(*step);

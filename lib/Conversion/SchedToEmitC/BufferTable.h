@@ -16,8 +16,14 @@ namespace windlass {
 struct BufferPlace {
   int64_t arena = 0, number = 0;
   bool isColumn = false, isInSlot = false;
+  /// Whether the slot is the one for what a backward hands to its weight gradient.
+  bool isHanded = false;
 
-  std::vector<int64_t> getNumbers() const { return isInSlot ? std::vector{number} : std::vector{arena, number}; }
+  std::vector<int64_t> getNumbers() const {
+    if (isInSlot)
+      return isHanded ? std::vector<int64_t>{number, 1} : std::vector{number};
+    return {arena, number};
+  }
 };
 
 /// The places of the buffers of one parameter in an optimizer step that updates several. `rounded` has arena -1 where

@@ -21,8 +21,14 @@ llvm::SmallVector<int64_t> windlass::numbersOf(Operation *command) {
   return numbers;
 }
 
-/// Returns a text of everything about a command but its numbers and labels, including the arenas of its buffers. The
-/// slots of all chunks are one arena: a function uses those of its own chunk.
+/// Returns the name of a buffer's arena. The slots of all chunks have one: a function uses those of its own chunk.
+static StringRef getArenaName(Value buffer, const sched::ArenaTable &arenas) {
+  if (!isInSlot(buffer, arenas))
+    return buffer.getDefiningOp<sched::BufferOp>().getArena();
+  return arenas.find(sched::getPlace(buffer).arena)->slots.getHanded() ? "handed" : "slot";
+}
+
+/// Returns a text of everything about a command but its numbers and labels, including the arenas of its buffers.
 static std::string signatureOf(Operation *command, const sched::ArenaTable &arenas) {
   std::string text;
   llvm::raw_string_ostream out(text);
@@ -32,8 +38,7 @@ static std::string signatureOf(Operation *command, const sched::ArenaTable &aren
         attribute.getName() != train::kForwardAttr && attribute.getName() != kEvent)
       out << ' ' << attribute.getName().getValue() << '=' << attribute.getValue();
   for (Value buffer : command->getOperands())
-    out << ' ' << (isInSlot(buffer, arenas) ? "slot" : buffer.getDefiningOp<sched::BufferOp>().getArena()) << ' '
-        << buffer.getType();
+    out << ' ' << getArenaName(buffer, arenas) << ' ' << buffer.getType();
   out << '\n';
   return text;
 }

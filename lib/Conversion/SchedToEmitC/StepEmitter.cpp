@@ -25,7 +25,7 @@ static cpp::Views views() { return cpp::Views(kViewsName); }
 
 /// The body of a C++ function that is being written, and the parameters and values that it needs.
 struct StepEmitter::Scope {
-  /// `adds`: whether what accumulates after the first micro-batch adds; none: it is a parameter, or made of one.
+  /// `adds`: whether what accumulates after the first micro-batch adds; none: it is a parameter.
   explicit Scope(std::optional<bool> adds, const RepeatedBlock *block = nullptr) : knownAdds(adds), block(block) {}
 
   /// A parameter or a value made of one, which the function then has.
@@ -35,7 +35,7 @@ struct StepEmitter::Scope {
   }
   cpp::Context context() { return use<rt::context>(cpp::kContextName); }
   cpp::Row row() { return use<const std::int64_t *>(cpp::kRowName); }
-  cpp::Expr<rt::place> ownSlot() { return use<rt::place>(cpp::kOwnSlotName); }
+  cpp::Expr<rt::slot_places> ownSlots() { return use<rt::slot_places>(cpp::kOwnSlotsName); }
   cpp::Expr<bool> adds() { return knownAdds ? cpp::boolean(*knownAdds) : use<bool>(cpp::kAddsName); }
 
   std::vector<std::string> body;
@@ -106,10 +106,11 @@ BufferPlace StepEmitter::placeOf(Scope &scope, Value buffer) {
   scope.context();
   scope.usesBuffers = true;
   if (area.slots)
-    scope.ownSlot();
+    scope.ownSlots();
   if (column >= 0)
     scope.row();
-  return {area.arena, column < 0 ? place.offset : column, column >= 0, area.slots != nullptr};
+  return {area.arena, column < 0 ? place.offset : column, column >= 0, area.slots != nullptr,
+          area.slots && area.slots.getHanded()};
 }
 
 cpp::Event StepEmitter::eventOf(Scope &scope, int64_t event) {
@@ -369,25 +370,33 @@ void StepEmitter::declareStream(RuntimeCalls &calls, int64_t number) const {
   calls.declareStream(streamName(streams, number), cpp::Context(cpp::kContextName), number);
 }
 
+/// Returns the place of a micro-batch's slot, by the parameter with its number; slot 0 without such a parameter.
+cpp::Expr<rt::place> StepEmitter::slotPlace(Scope &scope, const cpp::Signature &signature, sched::SlotsOp slots,
+                                            llvm::StringRef parameter) const {
+  sched::ArenaTable::Area area = *arenas.find(slots.getSymNameAttr());
+  cpp::Expr<std::int64_t> slot = signature.has(parameter) ? scope.use<std::int64_t>(parameter) : cpp::int64(0);
+  return RuntimeCalls::placeOfSlot(cpp::placeAt(area.arena, area.offset), static_cast<int64_t>(slots.getBytes()), slot);
+}
+
 /// Writes the function around its body: the parameters that it does not use are marked, and what it uses is declared.
-/// `slots` are those of its chunk; null for a block, which is given its slot.
-void StepEmitter::finish(Scope &scope, const cpp::Signature &signature, const Label &label, sched::SlotsOp slots) {
+/// `chunk` is its own; none for a block, which is given its slots.
+void StepEmitter::finish(Scope &scope, const cpp::Signature &signature, const Label &label,
+                         std::optional<int64_t> chunk) {
   std::vector<std::string> begin;
   RuntimeCalls declarations(begin);
-  bool usesSlot = scope.used.contains(cpp::kOwnSlotName);
-  if (usesSlot && slots) {
-    sched::ArenaTable::Area area = *arenas.find(slots.getSymNameAttr());
-    cpp::Expr<std::int64_t> slot =
-        signature.has(cpp::kSlotName) ? scope.use<std::int64_t>(cpp::kSlotName) : cpp::int64(0);
-    declarations.define(cpp::kOwnSlotName, RuntimeCalls::placeOfSlot(cpp::placeAt(area.arena, area.offset),
-                                                                     static_cast<int64_t>(slots.getBytes()), slot));
+  bool usesSlots = scope.used.contains(cpp::kOwnSlotsName);
+  if (usesSlots && chunk) {
+    cpp::Expr<rt::place> own = slotPlace(scope, signature, sched::getSlots(program, *chunk), cpp::kSlotName);
+    sched::SlotsOp handed = sched::getHandedSlots(program, *chunk);
+    std::optional<cpp::Expr<rt::place>> handedPlace;
+    if (handed && signature.has(cpp::kHandedSlotName))
+      handedPlace = slotPlace(scope, signature, handed, cpp::kHandedSlotName);
+    declarations.define(cpp::kOwnSlotsName, RuntimeCalls::slotsAt(own, handedPlace));
   }
-  if (!scope.knownAdds && !scope.block && scope.used.contains(cpp::kAddsName))
-    declarations.define(cpp::kAddsName, RuntimeCalls::addsToEarlier(scope.use<std::int64_t>(cpp::kIndexName)));
   if (scope.usesBuffers)
     declarations.declareViews(kViewsName, scope.context(),
                               scope.used.contains(cpp::kRowName) ? std::optional(scope.row()) : std::nullopt,
-                              usesSlot ? std::optional(scope.ownSlot()) : std::nullopt);
+                              usesSlots ? std::optional(scope.ownSlots()) : std::nullopt);
   for (int64_t number : scope.streams)
     declareStream(declarations, number);
   if (!label.empty())
@@ -412,7 +421,7 @@ LogicalResult StepEmitter::emitBlock(const RepeatedBlock &block, size_t index) {
   Label label;
   if (!block.labels.empty())
     label = "Labels are those of " + block.labels.front() + ".";
-  finish(scope, cpp::getBlockSignature(blockName(index), block.hasSlot, hasLast(block)), label, nullptr);
+  finish(scope, cpp::getBlockSignature(blockName(index), block.hasSlot, hasLast(block)), label, std::nullopt);
   return success();
 }
 
@@ -422,7 +431,7 @@ void StepEmitter::callBlock(Scope &scope, llvm::ArrayRef<Instance> instances, bo
   auto call = [&](const std::string &row) {
     llvm::SmallVector<std::string> arguments = {scope.context().text, rowsName(first.block) + "[" + row + "]"};
     if (hasSlot)
-      arguments.push_back(scope.ownSlot().text);
+      arguments.push_back(scope.ownSlots().text);
     arguments.push_back(scope.adds().text);
     if (hasLast)
       arguments.push_back(scope.use<bool>(cpp::kIsLastName).text);
@@ -459,6 +468,6 @@ LogicalResult StepEmitter::emitFunction(func::FuncOp source, Repeats &repeats) {
     instances = instances.drop_front(count);
   }
   sched::StepAttr step = sched::getStep(source);
-  finish(scope, cpp::getStepSignature(step), {}, sched::getSlots(program, step.getChunk()));
+  finish(scope, cpp::getStepSignature(step), {}, step.getChunk());
   return success();
 }

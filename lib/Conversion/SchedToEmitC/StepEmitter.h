@@ -61,7 +61,9 @@ private:
   llvm::LogicalResult emitFunction(mlir::func::FuncOp source, Repeats &repeats);
   void callBlock(Scope &scope, llvm::ArrayRef<Instance> instances, bool hasSlot, bool hasLast);
   void emitRows(const RepeatedBlock &block, size_t index);
-  void finish(Scope &scope, const cpp::Signature &signature, const cpp::Label &label, sched::SlotsOp slots);
+  cpp::Expr<rt::place> slotPlace(Scope &scope, const cpp::Signature &signature, sched::SlotsOp slots,
+                                 llvm::StringRef parameter) const;
+  void finish(Scope &scope, const cpp::Signature &signature, const cpp::Label &label, std::optional<int64_t> chunk);
   void declareStream(cpp::RuntimeCalls &calls, int64_t number) const;
 
   sched::ProgramOp program;

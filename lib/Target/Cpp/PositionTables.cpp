@@ -309,6 +309,8 @@ Expr<rt::span<rt::chunk_entry>> PositionTables::chunkTable() {
     WINDLASS_SET(row, init, function<std::remove_pointer_t<decltype(Structure::init)>>(sched::StepRole::init, chunk));
     WINDLASS_SET(row, evaluate,
                  function<std::remove_pointer_t<decltype(Structure::evaluate)>>(sched::StepRole::evaluate, chunk));
+    sched::SlotsOp handed = sched::getHandedSlots(program, chunk);
+    WINDLASS_SET(row, handed_slots, int32(handed ? handed.getCount() : 1));
     rows.push_back(row.build());
   }
   return arrays.table<Structure>(nameOf("chunks"), rows);
@@ -346,6 +348,7 @@ static Expr<rt::action> makeAction(const Expr<rt::action_kind> &kind, const sche
   WINDLASS_SET(row, micro_batch, int32(action.microBatch));
   WINDLASS_SET(row, per_turn, int32(each.perTurn));
   WINDLASS_SET(row, slot, int32(action.slot));
+  WINDLASS_SET(row, handed_slot, int32(action.handedSlot));
   WINDLASS_SET(row, is_first, boolean(action.isFirst));
   WINDLASS_SET(row, is_last, boolean(action.isLast));
   WINDLASS_SET(row, count, int32(each.count));
@@ -355,7 +358,11 @@ static Expr<rt::action> makeAction(const Expr<rt::action_kind> &kind, const sche
 
 Expr<rt::span<rt::action>> PositionTables::actionTable() {
   Rows<rt::action> rows;
-  for (const schedule::StepRow &each : schedule::makeRows(step.positions[position]))
+  schedule::Schedule actions = step.positions[position];
+  for (schedule::Action &action : actions.actions)
+    if (!sched::getHandedSlots(program, action.chunk))
+      action.handedSlot = 0;
+  for (const schedule::StepRow &each : schedule::makeRows(actions))
     rows.push_back(makeAction(actionKind(each), each));
   return arrays.table<rt::action>(nameOf("actions"), rows);
 }

@@ -30,14 +30,19 @@ Communicator RuntimeCalls::peerOf(const Context &c, int64_t index) {
 }
 
 Views RuntimeCalls::declareViews(llvm::StringRef name, const Context &c, const std::optional<Row> &row,
-                                 const std::optional<Expr<rt::place>> &slot) {
-  std::string rowText = row ? ", " + row->text : slot ? ", nullptr" : "";
-  line(("const buffer_views " + name + "(").str() + c.text + rowText + (slot ? ", " + slot->text : "") + ");");
+                                 const std::optional<Expr<rt::slot_places>> &slots) {
+  std::string rowText = row ? ", " + row->text : slots ? ", nullptr" : "";
+  line(("const buffer_views " + name + "(").str() + c.text + rowText + (slots ? ", " + slots->text : "") + ");");
   return Views(name.str());
 }
 
 Expr<rt::place> RuntimeCalls::placeOfSlot(const Expr<rt::place> &first, int64_t bytes, const Expr<std::int64_t> &slot) {
   return Call<decltype(rt::place_of_slot)>::build("place_of_slot", first, int64(bytes), slot);
+}
+
+Expr<rt::slot_places> RuntimeCalls::slotsAt(const Expr<rt::place> &own, const std::optional<Expr<rt::place>> &handed) {
+  return Expr<rt::slot_places>(handed ? callText("slots_at", {own.text, handed->text})
+                                      : callText("slots_at", {own.text}));
 }
 
 View RuntimeCalls::absentView() { return View(callText("absent_view", {})); }
@@ -50,10 +55,6 @@ Windows RuntimeCalls::windows(llvm::ArrayRef<int64_t> sizes, llvm::ArrayRef<int6
                               llvm::ArrayRef<int64_t> dilations, llvm::ArrayRef<int64_t> pads) {
   return Windows("windows{" + listText(sizes) + ", " + listText(strides) + ", " + listText(dilations) + ", " +
                  listText(pads) + "}");
-}
-
-Expr<bool> RuntimeCalls::addsToEarlier(const Expr<std::int64_t> &index) {
-  return Call<decltype(rt::adds_to_earlier)>::build("adds_to_earlier", index);
 }
 
 void RuntimeCalls::recordEvent(const Stream &s, const Event &e) { WINDLASS_RUNTIME_STATEMENT(record_event, s, e); }

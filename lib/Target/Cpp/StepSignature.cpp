@@ -16,11 +16,14 @@ Signature cpp::getStepSignature(sched::StepAttr step) {
   Signature signature(sched::getFunctionName(step), /*isStatic=*/false);
   signature.add<rt::context &>(kContextName);
   bool isBackward = sched::isOfBackward(step.getRole());
-  if (isBackward || step.getRole() == sched::StepRole::forward)
-    for (const char *name : {kIndexName, kSlotName})
-      signature.add<std::int64_t>(name);
-  if (isBackward)
+  if (isBackward || step.getRole() == sched::StepRole::forward) {
+    signature.add<bool>(kAddsName);
+    signature.add<std::int64_t>(kSlotName);
+  }
+  if (isBackward) {
+    signature.add<std::int64_t>(kHandedSlotName);
     signature.add<bool>(kIsLastName);
+  }
   return signature;
 }
 
@@ -29,7 +32,7 @@ Signature cpp::getBlockSignature(const std::string &name, bool hasSlot, bool has
   signature.add<rt::context &>(kContextName);
   signature.add<const std::int64_t *>(kRowName);
   if (hasSlot)
-    signature.add<const rt::place &>(kOwnSlotName);
+    signature.add<const rt::slot_places &>(kOwnSlotsName);
   signature.add<bool>(kAddsName);
   if (hasLast)
     signature.add<bool>(kIsLastName);

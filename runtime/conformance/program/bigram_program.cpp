@@ -46,15 +46,15 @@ status cross_entropy(context &c) {
                                floats(c, logits_at, {B, T, V}), at(c, labels_at, element_type::i64, {B, T}), -100);
 }
 
-status forward(context &c, std::int64_t index, std::int64_t) {
+status forward(context &c, bool adds, std::int64_t) {
   WINDLASS_TRY(cross_entropy(c));
   float loss = value(c, sum_at) / (static_cast<float>(G) * value(c, count_at));
-  value(c, loss_at) = index == 0 ? loss : value(c, loss_at) + loss;
+  value(c, loss_at) = !adds ? loss : value(c, loss_at) + loss;
   return ok_status();
 }
 
 /// With `scales`, as f16 would have it: gradients of the logits that are too large are infinite.
-template <bool scales> status backward(context &c, std::int64_t index, std::int64_t, bool) {
+template <bool scales> status backward(context &c, bool adds, std::int64_t, std::int64_t, bool) {
   stream &s = c.get_stream(0);
   value(c, dsum_at) = (scales ? value(c, loss_scale_at) : 1) / (static_cast<float>(G) * value(c, count_at));
   view logits = floats(c, logits_at, {B, T, V});
@@ -62,7 +62,7 @@ template <bool scales> status backward(context &c, std::int64_t index, std::int6
                                           at(c, labels_at, element_type::i64, {B, T}), floats(c, lse_at, {B, T}),
                                           -100));
   float *dlogits = &value(c, logits_at), *dbias = &value(c, bias_gradient_at);
-  if (index == 0)
+  if (!adds)
     std::fill(dbias, dbias + V, 0.0f);
   for (std::int64_t i = 0; i < B * T * V && scales; ++i)
     if (std::fabs(dlogits[i]) > 65504)
@@ -70,7 +70,7 @@ template <bool scales> status backward(context &c, std::int64_t index, std::int6
   for (std::int64_t i = 0; i < B * T * V; ++i)
     dbias[i % V] += dlogits[i];
   return embedding_grad(s, floats(c, gradient_at, {V, V}), at(c, ids_at, element_type::i64, {B, T}), logits, {}, 0,
-                        index > 0);
+                        adds);
 }
 
 status reduce_gradients(context &c) {

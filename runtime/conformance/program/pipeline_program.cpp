@@ -36,16 +36,16 @@ view tokens(context &c, std::int64_t offset) { return view_at(c, {0, offset}, el
 float &value(context &c, std::int64_t offset) { return *floats(c, offset, {}).as<float>(); }
 
 /// Chunk 0: hidden = table[ids].
-status embed(context &c, std::int64_t, std::int64_t slot) {
+status embed(context &c, bool, std::int64_t slot) {
   const std::int64_t at = slot * slot_bytes;
   return embedding(c.compute(), floats(c, hidden_at + at, {B, T, V}), floats(c, table_at, {V, V}),
                    tokens(c, ids_at + at), {}, 0);
 }
 
-status embed_backward(context &c, std::int64_t index, std::int64_t slot, bool) {
+status embed_backward(context &c, bool adds, std::int64_t slot, std::int64_t, bool) {
   const std::int64_t at = slot * slot_bytes;
   return embedding_grad(c.compute(), floats(c, gradient_at, {V, V}), tokens(c, ids_at + at),
-                        floats(c, dhidden_at + at, {B, T, V}), {}, 0, index > 0);
+                        floats(c, dhidden_at + at, {B, T, V}), {}, 0, adds);
 }
 
 /// The cross entropy of hidden + bias; the logits are where their gradient will be.
@@ -60,21 +60,21 @@ status cross_entropy(context &c, std::int64_t at) {
 }
 
 /// Chunk 1; G micro-batches in all.
-template <int G> status predict(context &c, std::int64_t index, std::int64_t slot) {
+template <int G> status predict(context &c, bool adds, std::int64_t slot) {
   WINDLASS_TRY(cross_entropy(c, slot * slot_bytes));
   const float loss = value(c, sum_at) / (static_cast<float>(G) * value(c, count_at));
-  value(c, loss_at) = index == 0 ? loss : value(c, loss_at) + loss;
+  value(c, loss_at) = !adds ? loss : value(c, loss_at) + loss;
   return ok_status();
 }
 
-template <int G> status predict_backward(context &c, std::int64_t index, std::int64_t slot, bool) {
+template <int G> status predict_backward(context &c, bool adds, std::int64_t slot, std::int64_t, bool) {
   const std::int64_t at = slot * slot_bytes;
   value(c, dsum_at) = 1 / (static_cast<float>(G) * static_cast<float>(B * T));
   const view logits = floats(c, dhidden_at + at, {B, T, V});
   WINDLASS_TRY(softmax_cross_entropy_grad(c.compute(), logits, floats(c, dsum_at, {}), logits,
                                           tokens(c, labels_at + at), floats(c, lse_at + at, {B, T}), -100));
   float *dbias = &value(c, bias_gradient_at);
-  if (index == 0)
+  if (!adds)
     std::fill(dbias, dbias + V, 0.0f);
   for (std::int64_t i = 0; i < B * T * V; ++i)
     dbias[i % V] += logits.as<float>()[i];
@@ -128,7 +128,7 @@ template <bool has_table> status update_bias(context &c) {
   return apply(c, bias_at, bias_m_at, bias_v_at, bias_gradient_at, V);
 }
 
-status evaluate_table(context &c) { return embed(c, 0, 0); }
+status evaluate_table(context &c) { return embed(c, false, 0); }
 
 status evaluate_bias(context &c) {
   WINDLASS_TRY(cross_entropy(c, 0));
@@ -221,19 +221,23 @@ void finish(std::vector<action> &step, std::initializer_list<std::int32_t> of) {
     }
 }
 
-/// Four micro-batches of each rank one after the other: both forwards, then both backwards.
+/// Four micro-batches of each rank one after the other: both forwards, then both backwards. The first of them, which
+/// adds to nothing, is no turn of the repeat.
 std::vector<action> sequential_step() {
   std::vector<action> step;
-  action repeat;
-  repeat.count = 2;
-  repeat.length = 8;
-  step.push_back(repeat);
-  for (const std::int32_t micro_batch : {0, 1})
+  const auto add = [&](std::int32_t micro_batch, std::int32_t per_turn) {
     for (const auto &[kind, chunk] : {std::pair(action_kind::forward, 0), std::pair(action_kind::forward, 1),
                                       std::pair(action_kind::backward, 1), std::pair(action_kind::backward, 0)}) {
       step.push_back(act(kind, chunk, micro_batch));
-      step.back().per_turn = 2;
+      step.back().per_turn = per_turn;
     }
+  };
+  add(0, 0);
+  action repeat;
+  repeat.count = 3;
+  repeat.length = 4;
+  step.push_back(repeat);
+  add(1, 1);
   finish(step, {0, 1});
   return step;
 }

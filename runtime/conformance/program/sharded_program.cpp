@@ -41,13 +41,13 @@ constexpr const cut_facts &facts_of(cut layout) { return facts[static_cast<int>(
 
 float *floats(context &c, std::int64_t offset) { return reinterpret_cast<float *>(c.at({0, offset})); }
 
-status forward(context &c, std::int64_t, std::int64_t) {
+status forward(context &c, bool, std::int64_t) {
   // Element 0 of the whole parameter is the same everywhere.
   *floats(c, loss_at) = *floats(c, whole_at) + *floats(c, input_at);
   return ok_status();
 }
 
-template <cut Layout> status backward(context &c, std::int64_t, std::int64_t, bool) {
+template <cut Layout> status backward(context &c, bool, std::int64_t, std::int64_t, bool) {
   const float *from = floats(c, Layout == cut::own_gradient || Layout == cut::flat ? master_at : split_at);
   for (std::int64_t i = 0; i < elements_of(facts_of(Layout).gradient_parts); ++i)
     floats(c, gradient_at)[i] = from[i] * 10;

@@ -30,12 +30,12 @@ public:
   /// Ends the step. `said` becomes the decision, at the step that makes one.
   status end_step(control &ranks, double seconds, std::string &said);
 
-  /// Issues an action, or runs its graph. Actions of one kind, chunk and slot differ only by whether they are the first
+  /// Issues an action, or runs its graph. Actions of one kind, chunk and slots differ only by whether they are the first
   /// or the last of the step.
   template <class F> status run(const action &what, F issue) {
     if (!records_)
       return issue();
-    return run_recorded({what.kind, what.chunk, what.slot, what.is_first, what.is_last},
+    return run_recorded({what.kind, what.chunk, what.slot, what.handed_slot, what.is_first, what.is_last},
                         std::ref(issue)); // which allocates nothing
   }
   /// As `context::take_sent`, for issued and recorded collectives.
@@ -45,7 +45,7 @@ public:
   static constexpr std::int64_t warm_steps = 1, measured_steps = 3;
 
 private:
-  using action_key = std::tuple<action_kind, std::int32_t, std::int32_t, bool, bool>;
+  using action_key = std::tuple<action_kind, std::int32_t, std::int32_t, std::int32_t, bool, bool>;
   struct recorded {
     std::unique_ptr<detail::recorded_commands> commands; ///< null: the device could not
     collective_bytes sent;

@@ -38,7 +38,7 @@ public:
   status run(std::deque<message_step> &messages) {
     messages_ = &messages;
     for (const chunk_entry &row : p_.chunks)
-      chunks_[row.chunk] = {row.slots, row.weight_gradient ? 3 : 2,
+      chunks_[row.chunk] = {row.slots, row.handed_slots, row.weight_gradient ? 3 : 2,
                             std::vector<std::int8_t>(static_cast<std::size_t>(per_rank_)), 0, 0};
     if (!repeats_fit(p_.actions))
       return wrong("the action table repeats past its end");
@@ -71,7 +71,7 @@ public:
 
 private:
   struct chunk_state {
-    std::int32_t slots = 0;
+    std::int32_t slots = 0, handed_slots = 0;
     int parts = 2;                 ///< of a micro-batch: its forward, and its backward in one or two
     std::vector<std::int8_t> done; ///< of each micro-batch: the parts that have run
     std::int32_t reductions = 0, updates = 0;
@@ -95,6 +95,9 @@ private:
       return wrong("the action table has micro-batch " + std::to_string(micro_batch) + " of " +
                    std::to_string(per_rank_) + " in slot " + std::to_string(row.slot) + " of " +
                    std::to_string(chunk.slots));
+    if (row.handed_slot < 0 || row.handed_slot >= chunk.handed_slots)
+      return wrong("the action table hands on micro-batch " + std::to_string(micro_batch) + " in slot " +
+                   std::to_string(row.handed_slot) + " of " + std::to_string(chunk.handed_slots));
     if (row.kind == action_kind::send || row.kind == action_kind::receive)
       return follow_message(row, micro_batch);
     std::int8_t &done = chunk.done[static_cast<std::size_t>(micro_batch)];

@@ -144,29 +144,30 @@ status trainer::run_action(const action &what, std::int64_t micro_batch) {
   stopwatch watch(action_seconds_[static_cast<std::size_t>(what.kind)]);
   const detail::named_range range(activity_names[static_cast<std::size_t>(what.kind)]);
   status result = what.kind == action_kind::send || what.kind == action_kind::receive ? messages_.move(what)
-                                                                                      : compute(what, micro_batch);
+                                                                                      : compute(what);
   // A profile charges each action with what it started.
   if (o_.profile && !is_traced_ && result.is_ok())
     result = context_.synchronize();
   return result;
 }
 
-status trainer::compute(const action &what, std::int64_t micro_batch) {
+status trainer::compute(const action &what) {
   if (is_traced_)
     traced_.push_back(&what);
   const bool reads_messages = what.kind == action_kind::forward || what.kind == action_kind::backward;
   const bool has_slot = reads_messages || what.kind == action_kind::weight_gradient;
+  const bool adds = !what.is_first;
   const chunk_entry &chunk = *find_chunk(p_, what.chunk);
   if (reads_messages)
     WINDLASS_TRY(messages_.begin(what));
   WINDLASS_TRY(graphs_.run(what, [&]() -> status {
     switch (what.kind) {
     case action_kind::forward:
-      return chunk.forward(context_, micro_batch, what.slot);
+      return chunk.forward(context_, adds, what.slot);
     case action_kind::backward:
-      return chunk.backward(context_, micro_batch, what.slot, what.is_last);
+      return chunk.backward(context_, adds, what.slot, what.handed_slot, what.is_last);
     case action_kind::weight_gradient:
-      return chunk.weight_gradient(context_, micro_batch, what.slot, what.is_last);
+      return chunk.weight_gradient(context_, adds, what.slot, what.handed_slot, what.is_last);
     case action_kind::reduce:
       return chunk.reduce(context_);
     default:

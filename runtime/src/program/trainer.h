@@ -70,7 +70,7 @@ private:
   status run_actions();
   status run_action(const action &what, std::int64_t micro_batch);
   /// Runs a function of the step.
-  status compute(const action &what, std::int64_t micro_batch);
+  status compute(const action &what);
   /// Fills the inputs of a chunk in one of its slots with those of micro-batch `k`.
   status write_inputs(data_source &from, std::int64_t k, std::int32_t chunk, std::int32_t slot);
   /// Reads the loss of a step, from the position that has it.

@@ -33,8 +33,7 @@ sched.program @program on <[]> {
 // CHECK-NEXT: WINDLASS_TRY(record_event(compute, event_of(c, 2)));
 // CHECK-NEXT: return ok_status();
 // CHECK-NEXT: }
-// CHECK: status forward(context &c, std::int64_t index, {{.*}}std::int64_t slot) {
-// CHECK-NEXT: const bool adds = adds_to_earlier(index);
+// CHECK: status forward(context &c, bool adds, {{.*}}std::int64_t slot) {
 // CHECK-NEXT: for (int i = 0; i <= 1; ++i) WINDLASS_TRY(block_0(c, block_0_rows[i], adds)); // layer.0 to layer.1
 // CHECK-NEXT: return ok_status();
 // CHECK: status backward

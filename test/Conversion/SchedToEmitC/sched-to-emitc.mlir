@@ -28,11 +28,11 @@
 // CHECK-NOT: constexpr buffer
 // CHECK: emitc.file "step.cpp"
 
-// Functions of a step take the context, those of a micro-batch its index and slot too, which says whether they add. A command is
+// Functions of a step take the context, those of a micro-batch whether they add, and its slots. A command is
 // a line, with its operator.
 // CHECK: status init({{.*}}context &c) {
 // CHECK-NEXT: return ok_status();
-// CHECK: status forward(context &c, {{.*}}std::int64_t index, {{.*}}std::int64_t slot) {
+// CHECK: status forward(context &c, {{.*}}bool adds, {{.*}}std::int64_t slot) {
 // CHECK-NEXT: const buffer_views at(c);
 // CHECK-NEXT: stream &compute = stream_of(c, 0);{{.$}}
 // CHECK-NEXT: WINDLASS_TRY(fill(compute, at([[FILLED]]), 5.0000000000000000e-01));{{.$}}
@@ -40,8 +40,7 @@
 // CHECK-NEXT: return ok_status();
 
 // Of names stay letters, digits, '_' and '.' only.
-// CHECK: status backward(context &c, std::int64_t index, {{.*}}std::int64_t slot, bool is_last) {
-// CHECK: const bool adds = adds_to_earlier(index);
+// CHECK: status backward(context &c, bool adds, {{.*}}std::int64_t slot, {{.*}}std::int64_t handed_slot, bool is_last) {
 // CHECK: WINDLASS_TRY(map_views_adding<fused_0>(compute, adds, at([[G]]), at([[Y]]), at([[Y]]))); // fc.add.0.grad__{{.$}}
 
 // Events order the two streams; the collective runs on its communicator's. The reduction begins in the last run only.

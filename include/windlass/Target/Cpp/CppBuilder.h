@@ -67,6 +67,12 @@ template <> struct TypeName<rt::context &> {
 template <> struct TypeName<const rt::place &> {
   static constexpr char text[] = "const place &";
 };
+template <> struct TypeName<const rt::slot_places &> {
+  static constexpr char text[] = "const slot_places &";
+};
+template <> struct TypeName<rt::slot_places> {
+  static constexpr char text[] = "slot_places";
+};
 template <> struct TypeName<rt::place> {
   static constexpr char text[] = "place";
 };
@@ -162,12 +168,13 @@ public:
   static Communicator communicatorOf(const Context &c, int64_t index);
   /// Returns the communicator of this rank and one of its program's peers.
   static Communicator peerOf(const Context &c, int64_t index);
-  /// Adds the declaration, by a name, of the views of the buffers of a context, and of a row and a slot where there are
-  /// these.
+  /// Adds the declaration, by a name, of the views of the buffers of a context, and of a row and of slots where there
+  /// are these.
   Views declareViews(llvm::StringRef name, const Context &c, const std::optional<Row> &row,
-                     const std::optional<Expr<rt::place>> &slot);
+                     const std::optional<Expr<rt::slot_places>> &slots);
   /// Returns the first byte of a slot, where slot 0 begins at `first` and each has `bytes` bytes.
   static Expr<rt::place> placeOfSlot(const Expr<rt::place> &first, int64_t bytes, const Expr<std::int64_t> &slot);
+  static Expr<rt::slot_places> slotsAt(const Expr<rt::place> &own, const std::optional<Expr<rt::place>> &handed);
   template <class Place> static View at(const Views &views, const Expr<rt::buffer_of<Place>> &buffer) {
     return View(callText(views.text, {buffer.text}));
   }
@@ -194,7 +201,6 @@ public:
   /// Returns where windows lie, by lists with a number for each spatial dim.
   static Windows windows(llvm::ArrayRef<int64_t> sizes, llvm::ArrayRef<int64_t> strides,
                          llvm::ArrayRef<int64_t> dilations, llvm::ArrayRef<int64_t> pads);
-  static Expr<bool> addsToEarlier(const Expr<std::int64_t> &index);
   void recordEvent(const Stream &s, const Event &e);
   void waitEvent(const Stream &s, const Event &e);
 

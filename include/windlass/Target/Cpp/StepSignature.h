@@ -7,11 +7,11 @@
 
 namespace windlass::cpp {
 
-/// The names of parameters: the context, the row of a repeated block, the micro-batch's index among those of the step,
-/// the slot of its inputs and stash, the place of that slot, whether results add to earlier ones, and whether the
-/// micro-batch is the step's last.
-constexpr char kContextName[] = "c", kRowName[] = "r", kIndexName[] = "index", kSlotName[] = "slot",
-               kOwnSlotName[] = "own", kAddsName[] = "adds", kIsLastName[] = "is_last";
+/// The names of parameters: the context, the row of a repeated block, whether results add to earlier ones, the slot of
+/// the micro-batch's inputs and stash, the one for what its backward hands on, the places of these slots, and whether
+/// the function runs for the last time in the step.
+constexpr char kContextName[] = "c", kRowName[] = "r", kAddsName[] = "adds", kSlotName[] = "slot",
+               kHandedSlotName[] = "handed_slot", kOwnSlotsName[] = "own", kIsLastName[] = "is_last";
 
 /// Returns the name of the folder and the namespace of a position's functions, `position_1`; empty in a job of one
 /// position, which needs none.

@@ -53,12 +53,16 @@ ArenaOp sched::getArena(ProgramOp program, plan::MemoryKind kind) {
   return nullptr;
 }
 
-SlotsOp sched::getSlots(ProgramOp program, int64_t chunk) {
+static SlotsOp findSlots(ProgramOp program, int64_t chunk, bool isHanded) {
   for (SlotsOp slots : program.getOps<SlotsOp>())
-    if (static_cast<int64_t>(slots.getChunk()) == chunk)
+    if (static_cast<int64_t>(slots.getChunk()) == chunk && slots.getHanded() == isHanded)
       return slots;
   return nullptr;
 }
+
+SlotsOp sched::getSlots(ProgramOp program, int64_t chunk) { return findSlots(program, chunk, /*isHanded=*/false); }
+
+SlotsOp sched::getHandedSlots(ProgramOp program, int64_t chunk) { return findSlots(program, chunk, /*isHanded=*/true); }
 
 ArenaTable::ArenaTable(ProgramOp program) : arenas(program.getOps<ArenaOp>()), slots(program.getOps<SlotsOp>()) {}
 

@@ -31,28 +31,6 @@ ScheduleOp windlass::sched::createSchedule(OpBuilder &builder, Location location
   return ScheduleOp::create(builder, location, makeAttribute(builder.getContext(), table));
 }
 
-/// Returns why no program can run the action; empty where one can.
-static std::string explainRefusal(const schedule::TableItem &action) {
-  // The first backward is that of micro-batch 0: it overwrites the gradients.
-  if (action.microBatch >= 0)
-    return "programs run micro-batches in turn";
-  return {};
-}
-
-/// Reports the first action of the table that no program runs.
-static LogicalResult checkItems(ScheduleOp op, const schedule::ActionTable &table) {
-  for (const schedule::TableItem &item : table) {
-    if (item.isRepeat()) {
-      if (failed(checkItems(op, item.body)))
-        return failure();
-      continue;
-    }
-    if (std::string why = explainRefusal(item); !why.empty())
-      return op.emitOpError("runs '") << schedule::printTable({item}) << "', but " << why;
-  }
-  return success();
-}
-
 /// Returns the step of a module whose other positions do nothing; reports errors at `op`.
 static FailureOr<schedule::Pipeline> expandTables(ScheduleOp op, ArrayRef<schedule::ActionTable> tables) {
   schedule::Placement placement = getPlacement(op->getParentOfType<ModuleOp>());
@@ -64,8 +42,6 @@ static FailureOr<schedule::Pipeline> expandTables(ScheduleOp op, ArrayRef<schedu
 
 FailureOr<schedule::Schedule> windlass::sched::expandSchedule(ScheduleOp op) {
   schedule::ActionTable table = llvm::cantFail(getActionTable(op));
-  if (failed(checkItems(op, table)))
-    return failure();
   int64_t own = op->getParentOfType<ProgramOp>().getPosition();
   SmallVector<schedule::ActionTable> tables(getPlacement(op->getParentOfType<ModuleOp>()).positions);
   if (own >= static_cast<int64_t>(tables.size()))
@@ -87,8 +63,6 @@ FailureOr<schedule::Pipeline> windlass::sched::expandSteps(ModuleOp module) {
       return program.emitOpError("has no sched.schedule");
     ScheduleOp schedule = *schedules.begin();
     tables.push_back(llvm::cantFail(getActionTable(schedule)));
-    if (failed(checkItems(schedule, tables.back())))
-      return failure();
     if (!first)
       first = schedule;
   }
@@ -115,15 +89,20 @@ LogicalResult windlass::sched::checkSlots(ScheduleOp op) {
     return failure();
   auto program = op->getParentOfType<ProgramOp>();
   std::set<int64_t> chunks;
-  for (const schedule::Action &action : step->actions)
-    if (chunks.insert(action.chunk).second) {
-      SlotsOp slots = getSlots(program, action.chunk);
-      int64_t needed = step->getSlots(action.chunk), given = slots ? slots.getCount() : 1;
-      if (needed > given)
-        return op.emitOpError("keeps ") << needed << " micro-batches of chunk " << action.chunk
-                                        << " in flight, but the chunk has " << given
-                                        << (given == 1 ? " slot" : " slots");
-    }
+  for (const schedule::Action &action : step->actions) {
+    if (!chunks.insert(action.chunk).second)
+      continue;
+    SlotsOp slots = getSlots(program, action.chunk), handed = getHandedSlots(program, action.chunk);
+    int64_t given = slots ? slots.getCount() : 1;
+    if (step->getSlots(action.chunk) > given)
+      return op.emitOpError("keeps ") << step->getSlots(action.chunk) << " micro-batches of chunk " << action.chunk
+                                      << " in flight, but the chunk has " << given
+                                      << (given == 1 ? " slot" : " slots");
+    if (handed && step->getHandedSlots(action.chunk) > static_cast<int64_t>(handed.getCount()))
+      return op.emitOpError("hands on ") << step->getHandedSlots(action.chunk) << " backwards of chunk "
+                                         << action.chunk << " at a time, but @" << handed.getSymName()
+                                         << " has room for " << handed.getCount();
+  }
   return success();
 }
 

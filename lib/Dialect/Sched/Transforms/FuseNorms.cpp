@@ -18,9 +18,10 @@ using ScalarFunctions = DenseMap<StringRef, func::FuncOp>;
 
 class NormFusion {
 public:
-  /// `taken` receives the names of the functions of maps that have been removed.
-  NormFusion(const ScalarFunctions &functions, Block &block, llvm::StringSet<> &taken)
-      : functions(functions), block(block), taken(taken), uses(block) {}
+  /// `shared` are the storages that several functions use; `taken` receives the names of the functions of maps that
+  /// have been removed.
+  NormFusion(const ScalarFunctions &functions, const DenseSet<int64_t> &shared, Block &block, llvm::StringSet<> &taken)
+      : functions(functions), shared(shared), block(block), taken(taken), uses(block) {}
 
   void run() {
     SmallVector<LaunchOp> norms, gradients;
@@ -139,8 +140,10 @@ private:
   }
 
   /// Returns the only command that reads what `producer` writes to `out`; null if it is not a map on the same stream
-  /// behind it.
+  /// behind it, or if another function may read it.
   LaunchMapOp getOnlyReader(LaunchOp producer, Value out) {
+    if (std::optional<int64_t> storage = getStorage(out); storage && shared.contains(*storage))
+      return {};
     LaunchMapOp reader;
     for (Operation *op : uses.of(out)) {
       if (!producer->isBeforeInBlock(op))
@@ -214,10 +217,23 @@ private:
   }
 
   const ScalarFunctions &functions;
+  const DenseSet<int64_t> &shared;
   Block &block;
   llvm::StringSet<> &taken;
   CommandUses uses;
 };
+
+/// Returns the storages that several functions use, such as what a backward hands to its weight gradient.
+DenseSet<int64_t> findShared(ProgramOp program) {
+  DenseMap<int64_t, Operation *> userOf;
+  DenseSet<int64_t> shared;
+  program.walk([&](BufferOp buffer) {
+    if (std::optional<int64_t> storage = getStorage(buffer.getResult()))
+      if (userOf.try_emplace(*storage, buffer->getParentOp()).first->second != buffer->getParentOp())
+        shared.insert(*storage);
+  });
+  return shared;
+}
 
 struct FuseNorms : sched::impl::FuseNormsBase<FuseNorms> {
   void runOnOperation() override {
@@ -225,10 +241,11 @@ struct FuseNorms : sched::impl::FuseNormsBase<FuseNorms> {
     for (auto function : getOperation().getOps<func::FuncOp>())
       if (function->hasAttr(kScalarFunctionAttr))
         functions[function.getName()] = function;
+    DenseSet<int64_t> shared = findShared(getOperation());
     llvm::StringSet<> taken;
     for (auto function : getOperation().getOps<func::FuncOp>())
       if (!function->hasAttr(kScalarFunctionAttr))
-        NormFusion(functions, function.getBody().front(), taken).run();
+        NormFusion(functions, shared, function.getBody().front(), taken).run();
     dropUnusedFunctions(getOperation(), taken);
   }
 };

@@ -59,9 +59,9 @@ struct LowerToCommands : sched::impl::LowerToCommandsBase<LowerToCommands> {
       if (failed(step))
         return failure();
       for (int64_t chunk : chunks)
-        slots[chunk].count = step->getSlots(chunk);
+        slots[chunk] = {{step->getSlots(chunk)}, {step->getHandedSlots(chunk)}};
     }
-    if (chunks.size() == 1 && slots.front().second.count == 1)
+    if (chunks.size() == 1 && slots.front().second.own.count == 1)
       slots.clear();
     return slots;
   }

@@ -279,6 +279,7 @@ void ProgramLowering::assignSlots() {
   for (auto &[chunk, its] : slots) {
     func::FuncOp last = getLastBackward(program, chunk);
     DenseSet<unsigned> inLast = list(last, false), inReduce = list(last, true);
+    DenseSet<unsigned> inForward = list(getStepFunction(program, StepRole::forward, chunk), false);
     std::vector<unsigned> functionsThatTouch(storages.size());
     for (StepRole role : {StepRole::forward, StepRole::backward, StepRole::weight_gradient})
       for (unsigned number : list(getStepFunction(program, role, chunk), false))
@@ -286,10 +287,12 @@ void ProgramLowering::assignSlots() {
     for (auto [number, storage] : llvm::enumerate(storages)) {
       if (!storage.isTransient)
         continue;
-      if (functionsThatTouch[number] > 1)
+      if (functionsThatTouch[number] > 1) {
         storage.chunk = chunk;
-      else if (hasSeveralChunks && inLast.contains(number) && inReduce.contains(number))
+        storage.isHanded = !inForward.contains(number);
+      } else if (hasSeveralChunks && inLast.contains(number) && inReduce.contains(number)) {
         storage.isTransient = false; // the backward of another chunk may come between
+      }
     }
   }
 }
@@ -307,31 +310,54 @@ llvm::SetVector<unsigned> ProgramLowering::listResources() {
   return listed;
 }
 
-void ProgramLowering::placeSlots(ArrayRef<unsigned> resources, int64_t &end) {
+/// Between forward and backward all of the stash is live. What a backward hands to the weight gradient takes the place
+/// of what only backwards read, or slots of its own, where all slots take fewer bytes so: the micro-batches that wait for
+/// their weight gradients may be few.
+void ProgramLowering::placeStash(int64_t chunk, Slots &its) {
   std::vector<Lifetime> lifetimes = getLifetimes(getTimeline(), storages.size());
+  std::vector<unsigned> all, kept, handed;
+  for (auto [number, storage] : llvm::enumerate(storages))
+    if (storage.isTransient && storage.chunk == chunk) {
+      all.push_back(number);
+      (storage.isHanded ? handed : kept).push_back(number);
+    }
+  auto pack = [&](ArrayRef<unsigned> numbers) {
+    std::vector<schedule::LiveInterval> intervals;
+    for (unsigned number : numbers)
+      intervals.push_back({storages[number].bytes, lifetimes[number].first, lifetimes[number].last});
+    schedule::Packing packing = schedule::packIntervals(intervals, kAlignment);
+    packing.bytes = llvm::alignTo(packing.bytes, kAlignment);
+    return packing;
+  };
+  auto place = [&](SlotArea &area, ArrayRef<unsigned> numbers, const schedule::Packing &packing) {
+    for (auto [number, offset] : llvm::zip_equal(numbers, packing.offsets))
+      storages[number].offset = area.bytes + offset;
+    area.bytes += packing.bytes;
+    stashBytes += area.count * packing.bytes;
+  };
+  schedule::Packing together = pack(all), ofKept = pack(kept), ofHanded = pack(handed);
+  if (its.own.count * ofKept.bytes + its.handed.count * ofHanded.bytes < its.own.count * together.bytes) {
+    place(its.own, kept, ofKept);
+    place(its.handed, handed, ofHanded);
+    return;
+  }
+  for (unsigned number : handed)
+    storages[number].isHanded = false;
+  place(its.own, all, together);
+}
+
+void ProgramLowering::placeSlots(ArrayRef<unsigned> resources, int64_t &end) {
   for (auto &[chunk, its] : slots) {
     for (unsigned number : resources)
       if (Storage &storage = storages[number]; storage.chunk == chunk) {
-        storage.offset = its.bytes;
-        its.bytes = llvm::alignTo(its.bytes + storage.bytes, kAlignment);
+        storage.offset = its.own.bytes;
+        its.own.bytes = llvm::alignTo(its.own.bytes + storage.bytes, kAlignment);
       }
-    // The stash: between forward and backward all of it is live, but what only the input gradients read may make room
-    // for what they hand to the weight gradients.
-    std::vector<schedule::LiveInterval> intervals;
-    std::vector<unsigned> stash;
-    for (auto [number, storage] : llvm::enumerate(storages))
-      if (storage.isTransient && storage.chunk == chunk) {
-        intervals.push_back({storage.bytes, lifetimes[number].first, lifetimes[number].last});
-        stash.push_back(number);
-      }
-    schedule::Packing packing = schedule::packIntervals(intervals, kAlignment);
-    for (auto [number, offset] : llvm::zip_equal(stash, packing.offsets))
-      storages[number].offset = its.bytes + offset;
-    auto bytes = static_cast<int64_t>(llvm::alignTo(packing.bytes, kAlignment));
-    stashBytes += its.count * bytes;
-    its.bytes += bytes;
-    its.offset = end;
-    end += its.count * its.bytes;
+    placeStash(chunk, its);
+    for (SlotArea *area : {&its.own, &its.handed}) {
+      area->offset = end;
+      end += area->count * area->bytes;
+    }
   }
 }
 
@@ -396,7 +422,7 @@ void ProgramLowering::placeStorages() {
 FlatSymbolRefAttr ProgramLowering::getArenaName(unsigned storage) const {
   const Storage &its = storages[storage];
   if (its.chunk)
-    return slotsNames.lookup(*its.chunk);
+    return slotsNames.at({*its.chunk, its.isHanded});
   return FlatSymbolRefAttr::get(const_cast<ProgramOp &>(program).getContext(),
                                 its.memory == plan::MemoryKind::host ? kHostArena : kDeviceArena);
 }
@@ -433,8 +459,14 @@ void ProgramLowering::emitArena() {
   // The model may have parameters of these names.
   auto declare = [&](Operation *op) { return FlatSymbolRefAttr::get(symbols.insert(op)); };
   for (auto &[chunk, its] : slots)
-    slotsNames[chunk] = declare(SlotsOp::create(builder, program.getLoc(), ("slots_" + Twine(chunk)).str(), chunk,
-                                                kDeviceArena, its.offset, its.count, its.bytes));
+    for (bool isHanded : {false, true}) {
+      const SlotArea &area = isHanded ? its.handed : its.own;
+      if (isHanded && area.bytes == 0)
+        continue;
+      std::string name = ((isHanded ? "handed_" : "slots_") + Twine(chunk)).str();
+      slotsNames[{chunk, isHanded}] = declare(SlotsOp::create(builder, program.getLoc(), name, chunk, kDeviceArena,
+                                                              area.offset, area.count, area.bytes, isHanded));
+    }
   for (const Stream &stream : streams)
     streamNames.push_back(declare(StreamOp::create(builder, program.getLoc(), stream.name, stream.kind)));
   for (auto [index, communicator] : llvm::enumerate(communicators))

@@ -21,13 +21,21 @@ struct Storage {
   bool isMutableInStep = false;
   /// The chunk each of whose slots has such a storage; none: there is one for all micro-batches.
   std::optional<int64_t> chunk;
+  /// Whether it is in the slots for what backwards hand to weight gradients.
+  bool isHanded = false;
   /// The bytes from the start of the arena or slot; set by packing.
   int64_t offset = 0;
 };
 
-/// The slots of a chunk; their place and size are set by packing.
-struct Slots {
+/// Slots; their place and size are set by packing.
+struct SlotArea {
   int64_t count = 1, offset = 0, bytes = 0;
+};
+
+/// The slots of a chunk, and those for what its backwards hand to its weight gradients, which have no bytes where that
+/// is in the others.
+struct Slots {
+  SlotArea own, handed;
 };
 
 /// A queue of commands before it is an operation.
@@ -148,8 +156,8 @@ private:
   llvm::DenseMap<mlir::Type, mlir::FlatSymbolRefAttr> identityFunctions;
   /// The symbols of streams and communicators, by number, once `emit` has declared them.
   llvm::SmallVector<mlir::FlatSymbolRefAttr> streamNames, communicatorNames;
-  /// By chunk, once `emit` has declared them.
-  llvm::DenseMap<int64_t, mlir::FlatSymbolRefAttr> slotsNames;
+  /// By chunk, and whether they are for what is handed on, once `emit` has declared them.
+  std::map<std::pair<int64_t, bool>, mlir::FlatSymbolRefAttr> slotsNames;
   /// The bytes of each arena.
   std::map<plan::MemoryKind, int64_t> arenaBytes;
   /// Those of the device's.
@@ -164,6 +172,8 @@ private:
   llvm::SetVector<unsigned> listResources();
   /// Gives the storages of each chunk's slots their offsets, and the slots a place from `end` of the arena on.
   void placeSlots(llvm::ArrayRef<unsigned> resources, int64_t &end);
+  /// Gives the stash of a chunk its offsets in slots whose other storages have theirs.
+  void placeStash(int64_t chunk, Slots &its);
   /// Places what lives for the whole run in the arena of a kind; returns where it ends.
   int64_t placePermanent(plan::MemoryKind memory, const llvm::SetVector<unsigned> &resources);
   /// Places the transients of an arena from `end` on, by the times of the timeline in which they are live.

@@ -145,9 +145,9 @@ private:
   }
 
   LogicalResult checkSlotAreas() {
-    DenseMap<int64_t, SlotsOp> ofChunk;
+    std::map<std::pair<int64_t, bool>, SlotsOp> ofChunk;
     for (SlotsOp slots : program.getOps<SlotsOp>()) {
-      if (SlotsOp other = std::exchange(ofChunk[slots.getChunk()], slots))
+      if (SlotsOp other = std::exchange(ofChunk[{slots.getChunk(), slots.getHanded()}], slots))
         return slots.emitOpError("is of chunk ") << slots.getChunk() << ", as is @" << other.getSymName();
       Arena &around = arenas.find(slots.getArenaAttr().getAttr())->second;
       if (slots.getEnd() > around.bytes)
@@ -262,6 +262,10 @@ private:
       if ((*arena)->chunk && (!step || step.getChunk() != (*arena)->chunk || !hasSlot(step.getRole())))
         return buffer.emitOpError("is in the slots of chunk ")
                    << *(*arena)->chunk << ", which only its forward, backward and evaluate have",
+               WalkResult::interrupt();
+      if (SlotsOp handed = (*arena)->chunk ? getHandedSlots(program, *(*arena)->chunk) : SlotsOp();
+          handed && handed.getSymNameAttr() == (*arena)->name && !isOfBackward(step.getRole()))
+        return buffer.emitOpError("is in @") << handed.getSymName() << ", which only backwards and weight gradients have",
                WalkResult::interrupt();
       if (offset % element)
         return buffer.emitOpError("starts at byte ") << offset << ", which is no multiple of its element's " << element,

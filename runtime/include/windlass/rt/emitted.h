@@ -24,13 +24,21 @@ struct row_place {
   std::int32_t arena, column;
 };
 
-/// A place in the slot of the micro-batch for which a function runs: the offset in bytes from the slot's first byte, or
-/// the column of a row that has the offset.
+/// The first bytes of the slots of the micro-batch for which a function runs: of the chunk's own slots, and of those for
+/// what a backward hands to its weight gradient.
+struct slot_places {
+  place own, handed;
+};
+
+/// A place in one of these slots, by its number in `slot_places`: the offset in bytes from the slot's first byte, or the
+/// column of a row that has the offset.
 struct slot_place {
   std::int64_t offset;
+  std::int32_t slots = 0;
 };
 struct slot_row_place {
   std::int32_t column;
+  std::int32_t slots = 0;
 };
 
 /// A place of any of these kinds, for tables that have several.
@@ -39,11 +47,11 @@ struct any_place {
 
   constexpr any_place(const place &of) : what(kind::fixed), arena(of.arena), number(of.offset) {}
   constexpr any_place(const row_place &of) : what(kind::row), arena(of.arena), number(of.column) {}
-  constexpr any_place(const slot_place &of) : what(kind::slot), number(of.offset) {}
-  constexpr any_place(const slot_row_place &of) : what(kind::slot_row), number(of.column) {}
+  constexpr any_place(const slot_place &of) : what(kind::slot), arena(of.slots), number(of.offset) {}
+  constexpr any_place(const slot_row_place &of) : what(kind::slot_row), arena(of.slots), number(of.column) {}
 
   kind what;
-  std::int32_t arena = 0;
+  std::int32_t arena;  ///< or the number of the slots
   std::int64_t number; ///< the offset, or the column of the row that has it
 };
 
@@ -51,6 +59,8 @@ struct any_place {
 inline place place_of_slot(const place &first, std::int64_t bytes, std::int64_t slot) {
   return {first.arena, first.offset + slot * bytes};
 }
+
+inline slot_places slots_at(const place &own, const place &handed = {}) { return {own, handed}; }
 
 /// A buffer as the tables of an emitted program have it: a view without its memory, and the place of that memory.
 template <class Place> struct buffer_of {
@@ -72,18 +82,18 @@ using slot_row_buffer = buffer_of<slot_row_place>;
 /// the slot's first byte.
 class buffer_views {
 public:
-  explicit buffer_views(context &c, row offsets = nullptr, const place &slot = {})
-      : context_(c), offsets_(offsets), slot_(c.at(slot)) {}
+  explicit buffer_views(context &c, row offsets = nullptr, const slot_places &slots = {})
+      : context_(c), offsets_(offsets), slots_{c.at(slots.own), c.at(slots.handed)} {}
 
   std::byte *address(const place &where) const { return context_.at(where); }
   std::byte *address(const row_place &where) const { return context_.at({where.arena, offsets_[where.column]}); }
-  std::byte *address(const slot_place &where) const { return slot_ + where.offset; }
-  std::byte *address(const slot_row_place &where) const { return slot_ + offsets_[where.column]; }
+  std::byte *address(const slot_place &where) const { return slots_[where.slots] + where.offset; }
+  std::byte *address(const slot_row_place &where) const { return slots_[where.slots] + offsets_[where.column]; }
   std::byte *address(const any_place &where) const {
     const bool is_in_row = where.what == any_place::kind::row || where.what == any_place::kind::slot_row;
     const std::int64_t offset = is_in_row ? offsets_[where.number] : where.number;
     const bool is_in_arena = where.what == any_place::kind::fixed || where.what == any_place::kind::row;
-    return is_in_arena ? context_.at({where.arena, offset}) : slot_ + offset;
+    return is_in_arena ? context_.at({where.arena, offset}) : slots_[where.arena] + offset;
   }
   template <class Place> view operator()(const buffer_of<Place> &which) const {
     view v = which.shape;
@@ -94,7 +104,7 @@ public:
 private:
   context &context_;
   row offsets_;
-  std::byte *slot_;
+  std::byte *slots_[2];
 };
 
 /// Returns the view of a dense buffer, for programs that are written by hand.
@@ -189,9 +199,6 @@ inline view own_block(context &c, const view &blocks, std::initializer_list<std:
   }
   return own;
 }
-
-/// Returns whether the results of micro-batch `index` of a step add to those before.
-inline bool adds_to_earlier(std::int64_t index) { return index > 0; }
 
 inline status record_event(stream &s, event &e) { return s.record(e); }
 inline status wait_event(stream &s, event &e) { return s.wait(e); }

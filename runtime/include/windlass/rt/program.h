@@ -203,21 +203,22 @@ struct message_entry {
 };
 
 /// A chunk of the model: its functions, and its slots, each for the inputs, the stash and the borders of a micro-batch
-/// in flight. `index` counts the rank's micro-batches of the step from 0; gradients are overwritten at 0 and
-/// accumulated after.
+/// in flight. `adds` is false in the first run of a function in a step, which overwrites the loss or gradients; the
+/// others add to them.
 struct chunk_entry {
   std::int32_t chunk = 0; ///< its number in the model
   std::int32_t slots = 1;
-  status (*forward)(context &, std::int64_t index, std::int64_t slot) = nullptr;
+  status (*forward)(context &, bool adds, std::int64_t slot) = nullptr;
   /// Runs the backward pass, or the part of it that other chunks wait for; `is_last` marks the last one of the step.
-  status (*backward)(context &, std::int64_t index, std::int64_t slot, bool is_last) = nullptr;
+  status (*backward)(context &, bool adds, std::int64_t slot, std::int64_t handed_slot, bool is_last) = nullptr;
   /// Runs the rest of the backward pass; null where `backward` runs all of it.
-  status (*weight_gradient)(context &, std::int64_t index, std::int64_t slot, bool is_last) = nullptr;
+  status (*weight_gradient)(context &, bool adds, std::int64_t slot, std::int64_t handed_slot, bool is_last) = nullptr;
   status (*reduce)(context &) = nullptr;
   status (*update)(context &) = nullptr; ///< after all chunks of the position are reduced
   status (*init)(context &) = nullptr;   ///< runs once, after parameters are loaded; null where nothing is to do
   /// Runs the forward pass of a micro-batch that is in slot 0, for its loss only; null in programs without evaluation.
   status (*evaluate)(context &) = nullptr;
+  std::int32_t handed_slots = 1; ///< those for what a backward hands to its weight gradient
 };
 
 enum class action_kind : std::int32_t {
@@ -240,7 +241,8 @@ struct action {
   std::int32_t peer_chunk = -1; ///< the chunk at the other end of a send or receive
   std::int32_t micro_batch = 0;
   std::int32_t per_turn = 0;
-  std::int32_t slot = 0; ///< the slot of the chunk that holds the micro-batch's inputs and stash
+  std::int32_t slot = 0;        ///< the slot of the chunk that holds the micro-batch's inputs and stash
+  std::int32_t handed_slot = 0; ///< the one for what its backward hands to its weight gradient
   bool is_first = false; ///< the first of its kind and chunk in the step
   bool is_last = false;
   std::int32_t count = 0; ///< a repeat's turns

@@ -77,13 +77,6 @@ sched.program @program on <[]> {
 // -----
 
 sched.program @program on <[]> {
-// expected-error @below {{runs 'forward@3', but programs run micro-batches in turn}}
-sched.schedule [#sched.action<forward micro_batch 3>, #sched.action<backward>]
-}
-
-// -----
-
-sched.program @program on <[]> {
 func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
   // expected-error @below {{but the runtime's views have at most 8 dims}}
   %x = train.constant dense<1.0> : tensor<1x1x1x1x1x1x1x1x2xf32>

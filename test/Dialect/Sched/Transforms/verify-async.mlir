@@ -377,19 +377,6 @@ sched.program @program on <[]> {
 // -----
 
 module {
-sched.program @program on <[]> {
-  func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} { return }
-  func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} { return }
-  func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} { return }
-  func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} { return }
-  // expected-error @below {{runs 'forward@1', but programs run micro-batches in turn}}
-  sched.schedule [#sched.action<forward micro_batch 1>, #sched.action<backward micro_batch 1>, #sched.action<forward micro_batch 0>, #sched.action<backward micro_batch 0>, #sched.action<reduce>, #sched.action<update>]
-}
-}
-
-// -----
-
-module {
 sched.program @program on <[<"a", 3>]> {
   // expected-error @below {{has a factor of size 4, which axis "a" does not divide evenly}}
   sched.resource input @x : tensor<1xf32> of tensor<4xf32> <[<[<4, ["a"]>]>]>

@@ -56,6 +56,9 @@ inline ArenaOp getDeviceArena(ProgramOp program) { return getArena(program, plan
 /// Returns the slots of a chunk; null where its values share the arena with all others.
 SlotsOp getSlots(ProgramOp program, int64_t chunk);
 
+/// Returns a chunk's slots for what backwards hand to weight gradients; null where that is in its other slots.
+SlotsOp getHandedSlots(ProgramOp program, int64_t chunk);
+
 /// Numbers the arenas of a program, in the order of their declaration, by which emitted programs name them.
 class ArenaTable {
 public:

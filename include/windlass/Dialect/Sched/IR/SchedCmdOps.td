@@ -37,10 +37,15 @@ def SlotsOp : Sched_Declaration<"slots", [Symbol, DeclareOpInterfaceMethods<Symb
     slots as their arena begin at their offset in the slot that the schedule gives to the micro-batch for which the
     function runs, slot 0 for an evaluation; no other buffer is in the area. A program that has one chunk with one
     micro-batch in flight needs no slots: these values then share the arena with all others.
+
+    `handed` marks slots for what a backward hands to the weight gradient of its micro-batch, which a chunk may have
+    besides: a micro-batch has one of them from the one to the other only.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, I64Attr:$chunk, FlatSymbolRefAttr:$arena, I64Attr:$offset,
-                       I64Attr:$count, I64Attr:$bytes);
-  let assemblyFormat = "$sym_name `chunk` $chunk `in` $arena `[` $offset `]` `count` $count `bytes` $bytes attr-dict";
+                       I64Attr:$count, I64Attr:$bytes, UnitAttr:$handed);
+  let assemblyFormat = [{
+    $sym_name (`handed` $handed^)? `chunk` $chunk `in` $arena `[` $offset `]` `count` $count `bytes` $bytes attr-dict
+  }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
     /// Returns the offset in the arena of the byte behind the last slot.
