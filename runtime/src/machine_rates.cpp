@@ -22,7 +22,11 @@ constexpr int baseline_lanes = 8;
 #else
 constexpr int baseline_lanes = 4;
 #endif
+#if defined(__x86_64__)
 constexpr int avx512_lanes = 16;
+#else
+constexpr int avx512_lanes = baseline_lanes; // never used
+#endif
 
 template <int lanes> struct vector_of {
   typedef float type __attribute__((vector_size(lanes * 4)));
