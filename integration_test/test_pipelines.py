@@ -320,7 +320,9 @@ class PlanTest(PipelineCase):
         edited, out = self.folder / 'edited.json', self.folder / 'out'
         for change, words in (({'begins': begins[::-1]}, 'with which chunk 2 could begin behind chunk 1'), ({'begins': ['x'] * 3}, 'has no operator "x"'),
                               ({'positions': 4}, '2 ranks of each of 4 positions'), ({'positions': 1}, 'from 2 to'), ({'schedule': 'a\0b'}, "'a\\x00b'"),
-                              ({'schedule': 'dualpipe'}, 'runs the model in two directions'), ({'begins': begins[:2]}, '2 positions cannot share 3 evenly'), ({'more': 1}, 'pipeline.more')):
+                              ({'schedule': 'dualpipe'}, 'runs the model in two directions'), ({'begins': begins[:2]}, '2 positions cannot share 3 evenly'), ({'more': 1}, 'pipeline.more'),
+                              ({'schedule': 'own'}, "are missing, but the schedule is 'own'"), ({'orders': ['positions 2']}, "are given, but the schedule is 'interleaved'"),
+                              ({'schedule': 'own', 'orders': ['positions 2', 'chunks 0 1 0 1', 'position 0: 9x(fly)']}, 'fly')):
             edited.write_text(json.dumps({**plan, 'pipeline': {**plan['pipeline'], **change}}))
             outcome = common.windlass('emit', model, '--plan', edited, '-o', out)
             self.assertEqual(outcome.code, 1, outcome.err)

@@ -1,5 +1,6 @@
 #include "windlass/Explain/PlanReport.h"
 
+#include "windlass/Dialect/Plan/Transforms/PipelineStep.h"
 #include "windlass/Dialect/Plan/Transforms/Segments.h"
 #include "windlass/Dialect/Sched/IR/Place.h"
 #include "windlass/Explain/PredictionText.h"
@@ -315,9 +316,11 @@ void windlass::printText(const PlanReport &report, bool showsModel, llvm::raw_os
   out << "model      " << report.model << "\n"
       << "cluster    " << report.cluster.describe() << ", " << mebibytes(report.memoryLimit) << " per device\n"
       << "ranks      " << report.ranks
-      << (report.pipeline
-              ? llvm::formatv(" in {0} stages by {1}", report.pipeline->stages, report.pipeline->schedule).str()
-              : "")
+      << (report.pipeline ? llvm::formatv(" in {0} stages by {1}", report.pipeline->stages,
+                                          report.pipeline->schedule == plan::kOwnSchedule ? "orders of its own"
+                                                                                          : report.pipeline->schedule)
+                                .str()
+                          : "")
       << " (" << meshText(report) << ")\n"
       << "step       " << report.microBatches << (report.microBatches == 1 ? " micro-batch, " : " micro-batches, ")
       << report.replicas << " at once, " << report.microBatches / report.replicas << " one after another"

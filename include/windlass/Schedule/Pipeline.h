@@ -14,7 +14,7 @@ namespace windlass::schedule {
 /// and so does the gradient on its way back. A micro-batch takes one of its chunk's slots when its activation is
 /// received, or by its forward where nothing is received. The slot is free again when the whole backward is done and,
 /// where the gradient goes to another position, has been sent: until then it keeps inputs, stash and what is at the
-/// borders.
+/// borders. From an input gradient to its weight gradient a micro-batch has one of the chunk's handed slots too.
 struct Pipeline {
   Placement placement;
   /// The schedule of each position.

@@ -42,8 +42,10 @@ WINDLASS_MEMBERS(stream_entry, kind, name);
 WINDLASS_MEMBERS(communicator_entry, axes, stream, exchanges, positions);
 WINDLASS_MEMBERS(peer_entry, position, stream);
 WINDLASS_MEMBERS(message_entry, way, chunk, peer_chunk, peer, type, sizes, splits, at, slot_stride);
-WINDLASS_MEMBERS(chunk_entry, chunk, slots, forward, backward, weight_gradient, reduce, update, init, evaluate, handed_slots);
-WINDLASS_MEMBERS(action, kind, chunk, peer_chunk, micro_batch, per_turn, slot, handed_slot, is_first, is_last, count, length);
+WINDLASS_MEMBERS(chunk_entry, chunk, slots, forward, backward, weight_gradient, reduce, update, init, evaluate,
+                 handed_slots);
+WINDLASS_MEMBERS(action, kind, chunk, peer_chunk, micro_batch, per_turn, slot, handed_slot, is_first, is_last, count,
+                 length);
 WINDLASS_MEMBERS(product_choice, product, algorithm);
 WINDLASS_MEMBERS(product_choices, device, library, choices);
 WINDLASS_MEMBERS(attention_shape, type, is_gradient, is_causal, scale, batch, heads, kv_heads, queries, keys, depth,

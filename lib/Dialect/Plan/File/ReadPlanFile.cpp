@@ -1,4 +1,6 @@
 #include "windlass/Dialect/Plan/PlanFile.h"
+
+#include "windlass/Dialect/Plan/Transforms/PipelineStep.h"
 #include "windlass/Dialect/Train/IR/Optimizers.h"
 #include "windlass/Support/Printable.h"
 #include "windlass/Support/StrictJson.h"
@@ -141,6 +143,9 @@ private:
     pipeline.begins = reader.getStrings("begins");
     if (reader.find("orders"))
       pipeline.orders = reader.getStrings("orders");
+    if (!reader.failed() && (pipeline.schedule == kOwnSchedule) != !pipeline.orders.empty())
+      reader.fail("orders", Twine(pipeline.orders.empty() ? "are missing" : "are given") + ", but the schedule is " +
+                                printable(pipeline.schedule) + "; orders are those of the schedule 'own'");
     if (!reader.failed() && pipeline.countChunks() < pipeline.positions)
       reader.fail("begins", "make " + countOf(pipeline.countChunks(), "chunk") + ", but each of the " +
                                 Twine(pipeline.positions) + " positions runs at least one");

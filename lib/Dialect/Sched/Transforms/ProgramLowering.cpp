@@ -2,7 +2,6 @@
 
 #include "windlass/Dialect/Plan/IR/PlanText.h"
 #include "windlass/Dialect/Sched/IR/StepFunctions.h"
-#include "windlass/Schedule/ArenaPacker.h"
 
 #include "mlir/IR/Remarks.h"
 #include "llvm/ADT/StringExtras.h"
@@ -311,10 +310,9 @@ llvm::SetVector<unsigned> ProgramLowering::listResources() {
 }
 
 /// Between forward and backward all of the stash is live. What a backward hands to the weight gradient takes the place
-/// of what only backwards read, or slots of its own, where all slots take fewer bytes so: the micro-batches that wait for
-/// their weight gradients may be few.
-void ProgramLowering::placeStash(int64_t chunk, Slots &its) {
-  std::vector<Lifetime> lifetimes = getLifetimes(getTimeline(), storages.size());
+/// of what only backwards read, or slots of its own, where all slots take fewer bytes so: the micro-batches that wait
+/// for their weight gradients may be few.
+void ProgramLowering::placeStash(int64_t chunk, ArrayRef<schedule::LiveInterval> intervals, Slots &its) {
   std::vector<unsigned> all, kept, handed;
   for (auto [number, storage] : llvm::enumerate(storages))
     if (storage.isTransient && storage.chunk == chunk) {
@@ -322,10 +320,10 @@ void ProgramLowering::placeStash(int64_t chunk, Slots &its) {
       (storage.isHanded ? handed : kept).push_back(number);
     }
   auto pack = [&](ArrayRef<unsigned> numbers) {
-    std::vector<schedule::LiveInterval> intervals;
+    std::vector<schedule::LiveInterval> packed;
     for (unsigned number : numbers)
-      intervals.push_back({storages[number].bytes, lifetimes[number].first, lifetimes[number].last});
-    schedule::Packing packing = schedule::packIntervals(intervals, kAlignment);
+      packed.push_back(intervals[number]);
+    schedule::Packing packing = schedule::packIntervals(packed, kAlignment);
     packing.bytes = llvm::alignTo(packing.bytes, kAlignment);
     return packing;
   };
@@ -335,11 +333,14 @@ void ProgramLowering::placeStash(int64_t chunk, Slots &its) {
     area.bytes += packing.bytes;
     stashBytes += area.count * packing.bytes;
   };
-  schedule::Packing together = pack(all), ofKept = pack(kept), ofHanded = pack(handed);
-  if (its.own.count * ofKept.bytes + its.handed.count * ofHanded.bytes < its.own.count * together.bytes) {
-    place(its.own, kept, ofKept);
-    place(its.handed, handed, ofHanded);
-    return;
+  schedule::Packing together = pack(all);
+  if (!handed.empty()) {
+    schedule::Packing ofKept = pack(kept), ofHanded = pack(handed);
+    if (its.own.count * ofKept.bytes + its.handed.count * ofHanded.bytes < its.own.count * together.bytes) {
+      place(its.own, kept, ofKept);
+      place(its.handed, handed, ofHanded);
+      return;
+    }
   }
   for (unsigned number : handed)
     storages[number].isHanded = false;
@@ -347,13 +348,16 @@ void ProgramLowering::placeStash(int64_t chunk, Slots &its) {
 }
 
 void ProgramLowering::placeSlots(ArrayRef<unsigned> resources, int64_t &end) {
+  std::vector<schedule::LiveInterval> intervals;
+  for (auto [storage, lifetime] : llvm::zip_equal(storages, getLifetimes(getTimeline(), storages.size())))
+    intervals.push_back({storage.bytes, lifetime.first, lifetime.last});
   for (auto &[chunk, its] : slots) {
     for (unsigned number : resources)
       if (Storage &storage = storages[number]; storage.chunk == chunk) {
         storage.offset = its.own.bytes;
         its.own.bytes = llvm::alignTo(its.own.bytes + storage.bytes, kAlignment);
       }
-    placeStash(chunk, its);
+    placeStash(chunk, intervals, its);
     for (SlotArea *area : {&its.own, &its.handed}) {
       area->offset = end;
       end += area->count * area->bytes;

@@ -4,6 +4,7 @@
 
 #include "Views.h"
 #include "windlass/Dialect/Sched/IR/SchedOps.h"
+#include "windlass/Schedule/ArenaPacker.h"
 
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
@@ -172,8 +173,8 @@ private:
   llvm::SetVector<unsigned> listResources();
   /// Gives the storages of each chunk's slots their offsets, and the slots a place from `end` of the arena on.
   void placeSlots(llvm::ArrayRef<unsigned> resources, int64_t &end);
-  /// Gives the stash of a chunk its offsets in slots whose other storages have theirs.
-  void placeStash(int64_t chunk, Slots &its);
+  /// Gives the stash of a chunk its offsets in slots whose other storages have theirs. `intervals` has all storages.
+  void placeStash(int64_t chunk, llvm::ArrayRef<schedule::LiveInterval> intervals, Slots &its);
   /// Places what lives for the whole run in the arena of a kind; returns where it ends.
   int64_t placePermanent(plan::MemoryKind memory, const llvm::SetVector<unsigned> &resources);
   /// Places the transients of an arena from `end` on, by the times of the timeline in which they are live.

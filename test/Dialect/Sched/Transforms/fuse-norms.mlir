@@ -131,16 +131,16 @@ sched.program @program on <[]> {
   // CHECK-NEXT: launch_map @sum
   // CHECK-NEXT: return
   func.func @stays() {
-    %g = sched.buffer @device_arena[0] : memref<4x8xf32> {sched.storage = 1 : i64}
-    %x = sched.buffer @device_arena[128] : memref<4x8xf32> {sched.storage = 2 : i64}
-    %s = sched.buffer @device_arena[256] : memref<8xf32> {sched.storage = 3 : i64}
-    %m = sched.buffer @device_arena[320] : memref<4xf32> {sched.storage = 4 : i64}
-    %dx = sched.buffer @device_arena[384] : memref<4x8xf32> {sched.storage = 5 : i64}
-    %ds = sched.buffer @device_arena[512] : memref<8xf32> {sched.storage = 6 : i64}
-    %db = sched.buffer @device_arena[576] : memref<8xf32> {sched.storage = 7 : i64}
-    %scale = sched.buffer @device_arena[640] : memref<8xf32> {sched.storage = 8 : i64}
-    %more = sched.buffer @device_arena[768] : memref<4x8xf32> {sched.storage = 10 : i64}
-    %again = sched.buffer @device_arena[384] : memref<4x8xf32> {sched.storage = 11 : i64}
+    %g = sched.buffer @device_arena[0] : memref<4x8xf32> {sched.storage = 101 : i64}
+    %x = sched.buffer @device_arena[128] : memref<4x8xf32> {sched.storage = 102 : i64}
+    %s = sched.buffer @device_arena[256] : memref<8xf32> {sched.storage = 103 : i64}
+    %m = sched.buffer @device_arena[320] : memref<4xf32> {sched.storage = 104 : i64}
+    %dx = sched.buffer @device_arena[384] : memref<4x8xf32> {sched.storage = 105 : i64}
+    %ds = sched.buffer @device_arena[512] : memref<8xf32> {sched.storage = 106 : i64}
+    %db = sched.buffer @device_arena[576] : memref<8xf32> {sched.storage = 107 : i64}
+    %scale = sched.buffer @device_arena[640] : memref<8xf32> {sched.storage = 108 : i64}
+    %more = sched.buffer @device_arena[768] : memref<4x8xf32> {sched.storage = 110 : i64}
+    %again = sched.buffer @device_arena[384] : memref<4x8xf32> {sched.storage = 111 : i64}
     sched.launch layer_norm_grad on @compute ins(%g, %x, %s, %m, %m) outs(%dx, %ds, %db) {} : (memref<4x8xf32>, memref<4x8xf32>, memref<8xf32>, memref<4xf32>, memref<4xf32>) -> (memref<4x8xf32>, memref<8xf32>, memref<8xf32>)
     sched.launch_map @copy on @compute ins(%ds) outs(%scale) accumulate_after_first : (memref<8xf32>) -> memref<8xf32>
     sched.launch copy on @compute ins(%dx) outs(%x) {} : (memref<4x8xf32>) -> memref<4x8xf32>
@@ -152,6 +152,42 @@ sched.program @program on <[]> {
   }
   func.func private @copy(%x: f32) -> f32 attributes {sched.scalar_function} {
     return %x : f32
+  }
+  func.func private @sum(%x: f32, %y: f32) -> f32 attributes {sched.scalar_function} {
+    %0 = train.add %x, %y : f32
+    return %0 : f32
+  }
+}
+}
+
+// -----
+
+// The gradient of the norm's input is handed to the weight gradient too, so it is written.
+module {
+sched.program @program on <[]> {
+  sched.arena @device_arena device bytes 4096
+  sched.stream @compute compute
+  // CHECK-LABEL: func.func @backward
+  // CHECK: launch rms_norm_grad{{.*}} {} :
+  // CHECK-NEXT: launch_map @sum
+  // CHECK-NEXT: return
+  func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} {
+    %g = sched.buffer @device_arena[0] : memref<4x8xf32> {sched.storage = 1 : i64}
+    %x = sched.buffer @device_arena[128] : memref<4x8xf32> {sched.storage = 2 : i64}
+    %s = sched.buffer @device_arena[256] : memref<8xf32> {sched.storage = 3 : i64}
+    %m = sched.buffer @device_arena[320] : memref<4xf32> {sched.storage = 4 : i64}
+    %dx = sched.buffer @device_arena[384] : memref<4x8xf32> {sched.storage = 5 : i64}
+    %ds = sched.buffer @device_arena[512] : memref<8xf32> {sched.storage = 6 : i64}
+    %more = sched.buffer @device_arena[768] : memref<4x8xf32> {sched.storage = 7 : i64}
+    sched.launch rms_norm_grad on @compute ins(%g, %x, %s, %m) outs(%dx, %ds) {} : (memref<4x8xf32>, memref<4x8xf32>, memref<8xf32>, memref<4xf32>) -> (memref<4x8xf32>, memref<8xf32>)
+    sched.launch_map @sum on @compute ins(%more, %dx) outs(%more) : (memref<4x8xf32>, memref<4x8xf32>) -> memref<4x8xf32>
+    return
+  }
+  func.func @weight_gradient() attributes {sched.step = #sched.step<weight_gradient, chunk 0>} {
+    %dx = sched.buffer @device_arena[384] : memref<4x8xf32> {sched.storage = 5 : i64}
+    %sum = sched.buffer @device_arena[1024] : memref<4x8xf32> {sched.storage = 8 : i64}
+    sched.launch_map @sum on @compute ins(%dx, %dx) outs(%sum) : (memref<4x8xf32>, memref<4x8xf32>) -> memref<4x8xf32>
+    return
   }
   func.func private @sum(%x: f32, %y: f32) -> f32 attributes {sched.scalar_function} {
     %0 = train.add %x, %y : f32
@@ -247,15 +283,15 @@ sched.program @program on <[<"data", 2>]> {
   // CHECK-COUNT-2: launch_map @copy
   // CHECK: return
   func.func @waits() {
-    %g = sched.buffer @device_arena[0] : memref<4x8xf32> {sched.storage = 1 : i64}
-    %x = sched.buffer @device_arena[128] : memref<4x8xf32> {sched.storage = 2 : i64}
-    %s = sched.buffer @device_arena[256] : memref<8xf32> {sched.storage = 3 : i64}
-    %m = sched.buffer @device_arena[320] : memref<4xf32> {sched.storage = 4 : i64}
-    %dx = sched.buffer @device_arena[384] : memref<4x8xf32> {sched.storage = 5 : i64}
-    %ds = sched.buffer @device_arena[512] : memref<8xf32> {sched.storage = 6 : i64}
-    %db = sched.buffer @device_arena[544] : memref<8xf32> {sched.storage = 7 : i64}
-    %scale = sched.buffer @device_arena[576] : memref<8xf32> {sched.storage = 8 : i64}
-    %bias = sched.buffer @device_arena[608] : memref<8xf32> {sched.storage = 9 : i64}
+    %g = sched.buffer @device_arena[0] : memref<4x8xf32> {sched.storage = 101 : i64}
+    %x = sched.buffer @device_arena[128] : memref<4x8xf32> {sched.storage = 102 : i64}
+    %s = sched.buffer @device_arena[256] : memref<8xf32> {sched.storage = 103 : i64}
+    %m = sched.buffer @device_arena[320] : memref<4xf32> {sched.storage = 104 : i64}
+    %dx = sched.buffer @device_arena[384] : memref<4x8xf32> {sched.storage = 105 : i64}
+    %ds = sched.buffer @device_arena[512] : memref<8xf32> {sched.storage = 106 : i64}
+    %db = sched.buffer @device_arena[544] : memref<8xf32> {sched.storage = 107 : i64}
+    %scale = sched.buffer @device_arena[576] : memref<8xf32> {sched.storage = 108 : i64}
+    %bias = sched.buffer @device_arena[608] : memref<8xf32> {sched.storage = 109 : i64}
     sched.launch_collective all_reduce sum @all, %bias -> %bias {sched.in_last} : memref<8xf32> -> memref<8xf32>
     sched.launch layer_norm_grad on @compute ins(%g, %x, %s, %m, %m) outs(%dx, %ds, %db) {} : (memref<4x8xf32>, memref<4x8xf32>, memref<8xf32>, memref<4xf32>, memref<4xf32>) -> (memref<4x8xf32>, memref<8xf32>, memref<8xf32>)
     sched.launch_map @copy on @compute ins(%ds) outs(%scale) accumulate_after_first : (memref<8xf32>) -> memref<8xf32>
@@ -272,15 +308,15 @@ sched.program @program on <[<"data", 2>]> {
   // CHECK-COUNT-2: launch_map @copy
   // CHECK: return
   func.func @reduced() {
-    %g = sched.buffer @device_arena[0] : memref<4x8xf32> {sched.storage = 1 : i64}
-    %x = sched.buffer @device_arena[128] : memref<4x8xf32> {sched.storage = 2 : i64}
-    %s = sched.buffer @device_arena[256] : memref<8xf32> {sched.storage = 3 : i64}
-    %m = sched.buffer @device_arena[320] : memref<4xf32> {sched.storage = 4 : i64}
-    %dx = sched.buffer @device_arena[384] : memref<4x8xf32> {sched.storage = 5 : i64}
-    %ds = sched.buffer @device_arena[512] : memref<8xf32> {sched.storage = 6 : i64}
-    %db = sched.buffer @device_arena[544] : memref<8xf32> {sched.storage = 7 : i64}
-    %scale = sched.buffer @device_arena[576] : memref<8xf32> {sched.storage = 8 : i64}
-    %bias = sched.buffer @device_arena[608] : memref<8xf32> {sched.storage = 9 : i64}
+    %g = sched.buffer @device_arena[0] : memref<4x8xf32> {sched.storage = 201 : i64}
+    %x = sched.buffer @device_arena[128] : memref<4x8xf32> {sched.storage = 202 : i64}
+    %s = sched.buffer @device_arena[256] : memref<8xf32> {sched.storage = 203 : i64}
+    %m = sched.buffer @device_arena[320] : memref<4xf32> {sched.storage = 204 : i64}
+    %dx = sched.buffer @device_arena[384] : memref<4x8xf32> {sched.storage = 205 : i64}
+    %ds = sched.buffer @device_arena[512] : memref<8xf32> {sched.storage = 206 : i64}
+    %db = sched.buffer @device_arena[544] : memref<8xf32> {sched.storage = 207 : i64}
+    %scale = sched.buffer @device_arena[576] : memref<8xf32> {sched.storage = 208 : i64}
+    %bias = sched.buffer @device_arena[608] : memref<8xf32> {sched.storage = 209 : i64}
     sched.launch layer_norm_grad on @compute ins(%g, %x, %s, %m, %m) outs(%dx, %ds, %db) {} : (memref<4x8xf32>, memref<4x8xf32>, memref<8xf32>, memref<4xf32>, memref<4xf32>) -> (memref<4x8xf32>, memref<8xf32>, memref<8xf32>)
     sched.launch_map @copy on @compute ins(%ds) outs(%scale) accumulate_after_first : (memref<8xf32>) -> memref<8xf32>
     sched.record 0 on @compute {sched.in_last}
@@ -295,15 +331,15 @@ sched.program @program on <[<"data", 2>]> {
   // CHECK-COUNT-2: launch_map @copy
   // CHECK: return
   func.func @overwritten() {
-    %g = sched.buffer @device_arena[0] : memref<4x8xf32> {sched.storage = 1 : i64}
-    %x = sched.buffer @device_arena[128] : memref<4x8xf32> {sched.storage = 2 : i64}
-    %s = sched.buffer @device_arena[256] : memref<8xf32> {sched.storage = 3 : i64}
-    %m = sched.buffer @device_arena[320] : memref<4xf32> {sched.storage = 4 : i64}
-    %dx = sched.buffer @device_arena[384] : memref<4x8xf32> {sched.storage = 5 : i64}
-    %ds = sched.buffer @device_arena[512] : memref<8xf32> {sched.storage = 6 : i64}
-    %db = sched.buffer @device_arena[544] : memref<8xf32> {sched.storage = 7 : i64}
-    %scale = sched.buffer @device_arena[576] : memref<8xf32> {sched.storage = 8 : i64}
-    %bias = sched.buffer @device_arena[608] : memref<8xf32> {sched.storage = 9 : i64}
+    %g = sched.buffer @device_arena[0] : memref<4x8xf32> {sched.storage = 301 : i64}
+    %x = sched.buffer @device_arena[128] : memref<4x8xf32> {sched.storage = 302 : i64}
+    %s = sched.buffer @device_arena[256] : memref<8xf32> {sched.storage = 303 : i64}
+    %m = sched.buffer @device_arena[320] : memref<4xf32> {sched.storage = 304 : i64}
+    %dx = sched.buffer @device_arena[384] : memref<4x8xf32> {sched.storage = 305 : i64}
+    %ds = sched.buffer @device_arena[512] : memref<8xf32> {sched.storage = 306 : i64}
+    %db = sched.buffer @device_arena[544] : memref<8xf32> {sched.storage = 307 : i64}
+    %scale = sched.buffer @device_arena[576] : memref<8xf32> {sched.storage = 308 : i64}
+    %bias = sched.buffer @device_arena[608] : memref<8xf32> {sched.storage = 309 : i64}
     sched.launch layer_norm_grad on @compute ins(%g, %x, %s, %m, %m) outs(%dx, %ds, %db) {} : (memref<4x8xf32>, memref<4x8xf32>, memref<8xf32>, memref<4xf32>, memref<4xf32>) -> (memref<4x8xf32>, memref<8xf32>, memref<8xf32>)
     sched.launch_map @copy on @compute ins(%ds) outs(%scale) accumulate_after_first : (memref<8xf32>) -> memref<8xf32>
     sched.record 0 on @compute {sched.in_last}
@@ -318,15 +354,15 @@ sched.program @program on <[<"data", 2>]> {
   // CHECK-COUNT-2: launch_map @copy
   // CHECK: return
   func.func @in_last() {
-    %g = sched.buffer @device_arena[0] : memref<4x8xf32> {sched.storage = 1 : i64}
-    %x = sched.buffer @device_arena[128] : memref<4x8xf32> {sched.storage = 2 : i64}
-    %s = sched.buffer @device_arena[256] : memref<8xf32> {sched.storage = 3 : i64}
-    %m = sched.buffer @device_arena[320] : memref<4xf32> {sched.storage = 4 : i64}
-    %dx = sched.buffer @device_arena[384] : memref<4x8xf32> {sched.storage = 5 : i64}
-    %ds = sched.buffer @device_arena[512] : memref<8xf32> {sched.storage = 6 : i64}
-    %db = sched.buffer @device_arena[544] : memref<8xf32> {sched.storage = 7 : i64}
-    %scale = sched.buffer @device_arena[576] : memref<8xf32> {sched.storage = 8 : i64}
-    %bias = sched.buffer @device_arena[608] : memref<8xf32> {sched.storage = 9 : i64}
+    %g = sched.buffer @device_arena[0] : memref<4x8xf32> {sched.storage = 401 : i64}
+    %x = sched.buffer @device_arena[128] : memref<4x8xf32> {sched.storage = 402 : i64}
+    %s = sched.buffer @device_arena[256] : memref<8xf32> {sched.storage = 403 : i64}
+    %m = sched.buffer @device_arena[320] : memref<4xf32> {sched.storage = 404 : i64}
+    %dx = sched.buffer @device_arena[384] : memref<4x8xf32> {sched.storage = 405 : i64}
+    %ds = sched.buffer @device_arena[512] : memref<8xf32> {sched.storage = 406 : i64}
+    %db = sched.buffer @device_arena[544] : memref<8xf32> {sched.storage = 407 : i64}
+    %scale = sched.buffer @device_arena[576] : memref<8xf32> {sched.storage = 408 : i64}
+    %bias = sched.buffer @device_arena[608] : memref<8xf32> {sched.storage = 409 : i64}
     sched.launch layer_norm_grad on @compute ins(%g, %x, %s, %m, %m) outs(%dx, %ds, %db) {} : (memref<4x8xf32>, memref<4x8xf32>, memref<8xf32>, memref<4xf32>, memref<4xf32>) -> (memref<4x8xf32>, memref<8xf32>, memref<8xf32>)
     sched.launch_map @copy on @compute ins(%ds) outs(%scale) accumulate_after_first : (memref<8xf32>) -> memref<8xf32>
     sched.launch_map @copy on @compute ins(%db) outs(%bias) accumulate_after_first {sched.in_last} : (memref<8xf32>) -> memref<8xf32>
