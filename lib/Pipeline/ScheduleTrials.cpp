@@ -145,14 +145,11 @@ bool ScheduleTrials::isPromising(const planner::Candidate &candidate) const {
 static double getFillShare(const planner::PipelineChoice &pipeline, int64_t microBatches) {
   if (pipeline.hasOnePosition())
     return 0;
-  int64_t timed = microBatches;
-  auto makeStep = [&]() -> llvm::Expected<schedule::Pipeline> {
-    if (pipeline.own)
-      return *pipeline.own;
-    timed = std::min(microBatches, 4 * pipeline.positions);
-    return schedule::findNamedSchedule(pipeline.schedule)->make(pipeline.positions, pipeline.chunksPerPosition, timed);
-  };
-  llvm::Expected<schedule::Pipeline> step = makeStep();
+  int64_t timed = pipeline.own ? microBatches : std::min(microBatches, 4 * pipeline.positions);
+  llvm::Expected<schedule::Pipeline> step =
+      pipeline.own
+          ? llvm::Expected<schedule::Pipeline>(*pipeline.own)
+          : schedule::findNamedSchedule(pipeline.schedule)->make(pipeline.positions, pipeline.chunksPerPosition, timed);
   if (!step) { // the schedule does not suit the micro-batches, as the plan's own error says
     llvm::consumeError(step.takeError());
     return 0;

@@ -36,8 +36,8 @@ static std::vector<plan::StrategyChoice> listMeshes(func::FuncOp microbatch, int
   return meshes;
 }
 
-/// Returns why no plan on a mesh has the pipeline: its schedule is not one of as many micro-batches as a rank runs.
-/// Empty where there may be plans.
+/// Returns why no plan on a mesh can have the pipeline: its schedule is not made for the number of micro-batches that
+/// each rank runs there. Empty where there may be plans.
 static std::string findMisfit(plan::PipelineAttr pipeline, ModuleOp module, plan::MeshAttr mesh) {
   if (!pipeline)
     return "";
@@ -106,9 +106,10 @@ FailureOr<std::unique_ptr<PlanSearch>> PlanSearch::create(ModuleOp module, int64
     return module.emitError() << countOf(ranks, "rank") << (ranks == 1 ? " does" : " do") << " not fit "
                               << countOf(plan::getMicroBatches(module), "micro-batch", "micro-batches") << " of batch "
                               << plan::getBatch(microbatch) << " on any mesh; change the ranks or the micro-batches";
+  auto pipeline = module->getAttrOfType<plan::PipelineAttr>(plan::kPipelineAttr);
   std::string misfit;
   llvm::erase_if(choices, [&](const plan::StrategyChoice &its) {
-    std::string why = findMisfit(module->getAttrOfType<plan::PipelineAttr>(plan::kPipelineAttr), module, its.mesh);
+    std::string why = findMisfit(pipeline, module, its.mesh);
     misfit = why.empty() ? misfit : why;
     return !why.empty();
   });

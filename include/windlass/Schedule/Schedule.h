@@ -16,7 +16,7 @@ struct Action {
   /// The chunk's slot that keeps the micro-batch's inputs, stash and borders, as `Pipeline` says. Meaningless for
   /// reductions and updates.
   int64_t slot = 0;
-  /// Of a backward in two parts: the chunk's slot that keeps what the input gradient hands to the weight gradient.
+  /// The chunk's slot that keeps what the input gradient hands to the weight gradient. Only these two use it.
   int64_t handedSlot = 0;
   /// Whether no action of the same chunk and kind comes before it, or none after it. The first backward overwrites the
   /// gradients, later ones add to them; the last one begins to reduce them.
@@ -33,7 +33,8 @@ struct Schedule {
 
   /// Returns the number of slots that a chunk needs: its most micro-batches in flight, at least 1.
   int64_t getSlots(int64_t chunk) const;
-  /// Returns the same of what input gradients hand to weight gradients.
+  /// Returns the number of handed slots that a chunk needs: the most micro-batches that have run their input gradient
+  /// and wait for their weight gradient, at least 1.
   int64_t getHandedSlots(int64_t chunk) const;
 };
 

@@ -23,9 +23,10 @@ llvm::SmallVector<int64_t> windlass::numbersOf(Operation *command) {
 
 /// Returns the name of a buffer's arena. The slots of all chunks have one: a function uses those of its own chunk.
 static StringRef getArenaName(Value buffer, const sched::ArenaTable &arenas) {
-  if (!isInSlot(buffer, arenas))
-    return buffer.getDefiningOp<sched::BufferOp>().getArena();
-  return arenas.find(sched::getPlace(buffer).arena)->slots.getHanded() ? "handed" : "slot";
+  std::optional<sched::ArenaTable::Area> area = arenas.find(sched::getPlace(buffer).arena);
+  if (area && area->slots)
+    return area->slots.getHanded() ? "handed" : "slot";
+  return buffer.getDefiningOp<sched::BufferOp>().getArena();
 }
 
 /// Returns a text of everything about a command but its numbers and labels, including the arenas of its buffers.

@@ -8,6 +8,8 @@
 
 #include "llvm/ADT/SetVector.h"
 
+#include <set>
+
 using namespace mlir;
 using namespace windlass;
 using namespace windlass::cpp;
@@ -358,9 +360,14 @@ static Expr<rt::action> makeAction(const Expr<rt::action_kind> &kind, const sche
 
 Expr<rt::span<rt::action>> PositionTables::actionTable() {
   Rows<rt::action> rows;
+  // Where what is handed on is in a chunk's other slots, no function reads the number of its own.
+  std::set<int64_t> handsOn;
+  for (int64_t chunk : sched::getChunks(program))
+    if (sched::getHandedSlots(program, chunk))
+      handsOn.insert(chunk);
   schedule::Schedule actions = step.positions[position];
   for (schedule::Action &action : actions.actions)
-    if (!sched::getHandedSlots(program, action.chunk))
+    if (handsOn.count(action.chunk) == 0)
       action.handedSlot = 0;
   for (const schedule::StepRow &each : schedule::makeRows(actions))
     rows.push_back(makeAction(actionKind(each), each));

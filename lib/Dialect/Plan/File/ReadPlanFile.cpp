@@ -143,7 +143,7 @@ private:
     pipeline.begins = reader.getStrings("begins");
     if (reader.find("orders"))
       pipeline.orders = reader.getStrings("orders");
-    if (!reader.failed() && (pipeline.schedule == kOwnSchedule) != !pipeline.orders.empty())
+    if (!reader.failed() && (pipeline.schedule == kOwnSchedule) == pipeline.orders.empty())
       reader.fail("orders", Twine(pipeline.orders.empty() ? "are missing" : "are given") + ", but the schedule is " +
                                 printable(pipeline.schedule) + "; orders are those of the schedule 'own'");
     if (!reader.failed() && pipeline.countChunks() < pipeline.positions)

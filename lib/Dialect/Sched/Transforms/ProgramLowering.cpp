@@ -309,9 +309,9 @@ llvm::SetVector<unsigned> ProgramLowering::listResources() {
   return listed;
 }
 
-/// Between forward and backward all of the stash is live. What a backward hands to the weight gradient takes the place
-/// of what only backwards read, or slots of its own, where all slots take fewer bytes so: the micro-batches that wait
-/// for their weight gradients may be few.
+/// Between forward and backward all of the stash is live. What a backward hands to its weight gradient either takes the
+/// place of values that only the backward reads, or has slots of its own. The layout with fewer bytes is taken: few
+/// slots are needed where few micro-batches wait for their weight gradients.
 void ProgramLowering::placeStash(int64_t chunk, ArrayRef<schedule::LiveInterval> intervals, Slots &its) {
   std::vector<unsigned> all, kept, handed;
   for (auto [number, storage] : llvm::enumerate(storages))

@@ -43,8 +43,9 @@ struct Arena {
   SmallVector<PlacedResource> resources;
   /// The slots whose bytes are in the arena.
   SmallVector<SlotsOp> slots;
-  /// The chunk, if it is a slot.
+  /// The chunk, if it is a slot; and whether that is for what a backward hands to its weight gradient.
   std::optional<int64_t> chunk;
+  bool isHanded = false;
 };
 
 /// What one buffer covers.
@@ -129,8 +130,9 @@ private:
       if (getArena(program, arena.getKind()) != arena)
         return arena.emitOpError("is a second arena of kind ") << stringifyMemoryKind(arena.getKind());
       int64_t bytes = arena.getBytes();
-      arenas.insert({arena.getSymNameAttr(),
-                     {arena.getSymNameAttr(), arena.getKind(), bytes, schedule::MemoryTimeline(order), {}, {}, {}}});
+      arenas.insert(
+          {arena.getSymNameAttr(),
+           {arena.getSymNameAttr(), arena.getKind(), bytes, schedule::MemoryTimeline(order), {}, {}, {}, false}});
       // Each kind of memory has its own limit: no sum over arenas means anything.
       auto limit = limits.find(arena.getKind());
       if (limit != limits.end() && bytes > limit->second)
@@ -165,7 +167,8 @@ private:
                  schedule::MemoryTimeline(order),
                  {},
                  {},
-                 static_cast<int64_t>(slots.getChunk())};
+                 static_cast<int64_t>(slots.getChunk()),
+                 slots.getHanded()};
       arenas.insert({slot.name, std::move(slot)});
     }
     return success();
@@ -263,9 +266,9 @@ private:
         return buffer.emitOpError("is in the slots of chunk ")
                    << *(*arena)->chunk << ", which only its forward, backward and evaluate have",
                WalkResult::interrupt();
-      if (SlotsOp handed = (*arena)->chunk ? getHandedSlots(program, *(*arena)->chunk) : SlotsOp();
-          handed && handed.getSymNameAttr() == (*arena)->name && !isOfBackward(step.getRole()))
-        return buffer.emitOpError("is in @") << handed.getSymName() << ", which only backwards and weight gradients have",
+      if ((*arena)->isHanded && !isOfBackward(step.getRole()))
+        return buffer.emitOpError("is in @")
+                   << (*arena)->name.getValue() << ", which only backwards and weight gradients have",
                WalkResult::interrupt();
       if (offset % element)
         return buffer.emitOpError("starts at byte ") << offset << ", which is no multiple of its element's " << element,

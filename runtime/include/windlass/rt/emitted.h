@@ -24,14 +24,14 @@ struct row_place {
   std::int32_t arena, column;
 };
 
-/// The first bytes of the slots of the micro-batch for which a function runs: of the chunk's own slots, and of those for
-/// what a backward hands to its weight gradient.
+/// Where the slots of the micro-batch for which a function runs begin: `own` is one of the chunk's own slots, `handed`
+/// one of those for what a backward hands to its weight gradient.
 struct slot_places {
   place own, handed;
 };
 
-/// A place in one of these slots, by its number in `slot_places`: the offset in bytes from the slot's first byte, or the
-/// column of a row that has the offset.
+/// A place in one of these slots, by its number in `slot_places`: the offset in bytes from the slot's first byte, or
+/// the column of a row that has the offset.
 struct slot_place {
   std::int64_t offset;
   std::int32_t slots = 0;

@@ -218,7 +218,7 @@ struct chunk_entry {
   status (*init)(context &) = nullptr;   ///< runs once, after parameters are loaded; null where nothing is to do
   /// Runs the forward pass of a micro-batch that is in slot 0, for its loss only; null in programs without evaluation.
   status (*evaluate)(context &) = nullptr;
-  std::int32_t handed_slots = 1; ///< those for what a backward hands to its weight gradient
+  std::int32_t handed_slots = 1; ///< the number of slots for what a backward hands to its weight gradient
 };
 
 enum class action_kind : std::int32_t {
@@ -243,7 +243,7 @@ struct action {
   std::int32_t per_turn = 0;
   std::int32_t slot = 0;        ///< the slot of the chunk that holds the micro-batch's inputs and stash
   std::int32_t handed_slot = 0; ///< the one for what its backward hands to its weight gradient
-  bool is_first = false; ///< the first of its kind and chunk in the step
+  bool is_first = false;        ///< the first of its kind and chunk in the step
   bool is_last = false;
   std::int32_t count = 0; ///< a repeat's turns
   std::int32_t length = 0;

@@ -38,8 +38,8 @@ def SlotsOp : Sched_Declaration<"slots", [Symbol, DeclareOpInterfaceMethods<Symb
     function runs, slot 0 for an evaluation; no other buffer is in the area. A program that has one chunk with one
     micro-batch in flight needs no slots: these values then share the arena with all others.
 
-    `handed` marks slots for what a backward hands to the weight gradient of its micro-batch, which a chunk may have
-    besides: a micro-batch has one of them from the one to the other only.
+    A chunk may have further slots, marked `handed`, for what a backward hands to the weight gradient of the same
+    micro-batch. A micro-batch has one of them from its backward to the end of its weight gradient.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, I64Attr:$chunk, FlatSymbolRefAttr:$arena, I64Attr:$offset,
                        I64Attr:$count, I64Attr:$bytes, UnitAttr:$handed);
