@@ -2,10 +2,11 @@
 //
 //   <call> <part of the file's path> <number> <what> <value> <rank>
 //
-// The call is open, write, sync or rename; the number counts such calls from 1. What happens is
+// The call is open, write, sync, rename, reserve (posix_fallocate), pread or pwrite; the number counts such calls from 1. What happens is
 //
 //   fail     it fails with the errno `value`
-//   half     it writes half of what it is given, and says so
+//   half     it writes half of what it is given, or reads half of what it is asked for, and says so
+//   end      it reads nothing, as at the end of a file
 //   signal   the process gets the signal `value`
 //   wait     it and all later ones take `value` milliseconds more
 //   memory   from then on the process gets no more than `value` KiB of memory
@@ -65,7 +66,7 @@ static int is_replaced(const char *kind, const char *path) {
     limit_memory();
   else if (strcmp(what, "clock") == 0)
     shift = value;
-  return strcmp(what, "fail") == 0 || strcmp(what, "half") == 0;
+  return strcmp(what, "fail") == 0 || strcmp(what, "half") == 0 || strcmp(what, "end") == 0;
 }
 
 /// The same for the file of a descriptor, or for `name` in the folder of a descriptor.
@@ -90,6 +91,9 @@ static int fail(void) {
   return -1;
 }
 
+/// Returns about half of so many bytes, in whole pages.
+static size_t half_pages(size_t bytes) { return bytes <= 4096 ? bytes : bytes / 2 / 4096 * 4096; }
+
 ssize_t write(int descriptor, const void *data, size_t bytes) {
   static ssize_t (*next)(int, const void *, size_t);
   if (next == NULL)
@@ -97,6 +101,33 @@ ssize_t write(int descriptor, const void *data, size_t bytes) {
   if (!is_replaced_at("write", descriptor, NULL))
     return next(descriptor, data, bytes);
   return strcmp(what, "half") == 0 ? next(descriptor, data, (bytes + 1) / 2) : fail();
+}
+
+ssize_t pwrite(int descriptor, const void *data, size_t bytes, off_t offset) {
+  static ssize_t (*next)(int, const void *, size_t, off_t);
+  if (next == NULL)
+    *(void **)&next = dlsym(RTLD_NEXT, "pwrite");
+  if (!is_replaced_at("pwrite", descriptor, NULL))
+    return next(descriptor, data, bytes, offset);
+  return strcmp(what, "half") == 0 ? next(descriptor, data, half_pages(bytes), offset) : fail();
+}
+
+ssize_t pread(int descriptor, void *data, size_t bytes, off_t offset) {
+  static ssize_t (*next)(int, void *, size_t, off_t);
+  if (next == NULL)
+    *(void **)&next = dlsym(RTLD_NEXT, "pread");
+  if (!is_replaced_at("pread", descriptor, NULL))
+    return next(descriptor, data, bytes, offset);
+  if (strcmp(what, "end") == 0)
+    return 0;
+  return strcmp(what, "half") == 0 ? next(descriptor, data, half_pages(bytes), offset) : fail();
+}
+
+int posix_fallocate(int descriptor, off_t offset, off_t bytes) {
+  static int (*next)(int, off_t, off_t);
+  if (next == NULL)
+    *(void **)&next = dlsym(RTLD_NEXT, "posix_fallocate");
+  return is_replaced_at("reserve", descriptor, NULL) ? (int)value : next(descriptor, offset, bytes);
 }
 
 int fsync(int descriptor) {

@@ -34,6 +34,7 @@ class Fault:
 
 
 SAVE, STEP, START = 'saving step 4', 'between two steps', 'starting'
+DISK, ON_DISK = 'updating state on the disk', ('--offload', 'disk')
 BESIDE, ASYNC = 'saving step 4 with `--async-save`', ('--async-save',)
 FAULTS = [
     Fault(START, 'rank 1 has no memory left', 'open text.txt 1 memory 400 1'),
@@ -57,6 +58,14 @@ FAULTS = [
     Fault(STEP, 'the disk is full for the metrics', f'write metrics.jsonl 5 fail {errno.ENOSPC} 0'),
     Fault(STEP, 'the disk is full for the log', f'write logs/ 6 fail {errno.ENOSPC} 1'),
     Fault(STEP, 'the clock is set back by a day', 'write metrics.jsonl 5 clock -86400 0'),
+    Fault(START, 'the disk has no room for the state', f'reserve .windlass-disk 1 fail {errno.ENOSPC} 1', ON_DISK),
+    Fault(START, 'no file can be made on the disk', f'open .windlass-disk 1 fail {errno.EROFS} 0', ON_DISK),
+    Fault(DISK, 'the disk takes half of a write', 'pwrite .windlass-disk 300 half 0 1', ON_DISK),
+    Fault(DISK, 'the disk gives half of a read', 'pread .windlass-disk 300 half 0 1', ON_DISK),
+    Fault(DISK, 'the disk is gone', f'pread .windlass-disk 300 fail {errno.EIO} 1', ON_DISK),
+    Fault(DISK, 'the file is cut short', 'pread .windlass-disk 300 end 0 0', ON_DISK),
+    Fault(DISK, 'a write fails', f'pwrite .windlass-disk 300 fail {errno.ENOSPC} 0', ON_DISK),
+    Fault(DISK, 'rank 1 is killed', f'pwrite .windlass-disk 300 signal {signal.SIGKILL} 1', ON_DISK),
     Fault('computing step 2', 'the loss is not a number', flags=('--lr', '1e30'), continues=False),
     Fault('computing step 2', 'the same, with `--on-nan skip`', flags=('--lr', '1e30', '--on-nan', 'skip'), continues=False),
 ]

@@ -1,7 +1,9 @@
 """`kill -9` at random moments, half of them while a checkpoint is written: the newest valid checkpoint loads and continues to the
 same bytes as a run that nobody killed, and nothing half-written is taken.
 
-    test_killed_runs.py [--kills N]
+    test_killed_runs.py [--kills N] [--disk]
+
+With --disk the optimizer's state is on the disk, from where it is read and written in each step.
 """
 
 import os
@@ -21,6 +23,9 @@ if '--kills' in sys.argv:
     at = sys.argv.index('--kills')
     kills = int(sys.argv[at + 1])
     del sys.argv[at:at + 2]
+offload = ['--offload', 'disk'] if '--disk' in sys.argv else []
+if offload:
+    sys.argv.remove('--disk')
 
 
 class KilledRunTest(common.Case):
@@ -41,9 +46,11 @@ class KilledRunTest(common.Case):
         files.save(mlp.build(mlp.MlpConfig(sizes=(64, 256, 256, 10), batch=8)), model)
         data = self.batches(model, STEPS)
         whole = self.folder / 'whole'
-        outcome = self.succeed('train', model, '--data', data, '--steps', STEPS, '--checkpoint-every', 1, '-o', whole, '-v')
+        disk = self.folder / 'disk'
+        disk.mkdir()
+        outcome = self.succeed('train', model, '--data', data, '--steps', STEPS, '--checkpoint-every', 1, '-o', whole, '-v', '--disk', disk, *offload)
         program = str(common.built_folder(outcome) / 'build' / 'train')
-        self.command = [program, '--data', str(data), '--steps', str(STEPS), '--checkpoint-every', '1', '--threads', '1', '-q']
+        self.command = [program, '--data', str(data), '--steps', str(STEPS), '--checkpoint-every', '1', '--threads', '1', '-q', '--disk', str(disk)]
         expected = self.held(whole)
         process = self.start(self.folder / 'timed')
         begin = time.monotonic()
@@ -82,6 +89,7 @@ class KilledRunTest(common.Case):
             self.assertEqual(process.returncode, 0, f'after kill {done}, with {taken}: {said}')
             self.assertEqual(self.held(run), expected, f'after kill {done}, with {taken}')
             self.assertFalse(self.partial(run), 'half a checkpoint is left')
+            self.assertEqual(list(disk.iterdir()), [], 'a file of state is left')
         print(f'{done} kills, {in_save} of them during a save; {resumed} runs resumed, {done - resumed} had no checkpoint yet; '
               f'{skipped} checkpoints were skipped as damaged', flush=True)
         self.assertGreaterEqual(in_save, wanted // 2)

@@ -7,6 +7,7 @@
 
 import dataclasses
 import json
+import math
 import re
 import sys
 
@@ -53,12 +54,12 @@ class LevelsTest(OffloadCase):
     def test_precision(self):
         """In 16 bits, for f16 with a loss scale: the host rounds the weights that go back."""
         model = self.model('gpt')
-        for precision in ('bf16', 'f16'):
-            judge = equivalence.Equivalence(self.setup_of_model(model, strategy='zero1', precision=precision))
+        for precision, offload in (('bf16', 'optimizer'), ('f16', 'optimizer'), ('bf16', 'disk')):
+            judge = equivalence.Equivalence(self.setup_of_model(model, strategy='zero1', precision=precision, offload=offload))
             l2 = judge.lower(judge.graph(), equivalence.TO_L2, 'l2.mlir')
             reference = judge.run(l2, 'L2', 'f64')
             for module, level in judge.lower_for(l2, 2):
-                with self.subTest(precision=precision, level=level):
+                with self.subTest(precision=precision, offload=offload, level=level):
                     judge.compare(reference, judge.run(module, level, 'f64', '--ranks', 2), 'f64')
 
     def test_sgd_without_clipping(self):
@@ -85,6 +86,15 @@ class LevelsTest(OffloadCase):
         for strategy, ranks, positions in (('ddp', 1, 1), ('zero3', 4, 1), ('megatron', 2, 1), ('zero3*megatron=2', 4, 1), ('zero2', 2, 1), ('zero3', 2, 2)):
             with self.subTest(strategy=strategy, ranks=ranks, positions=positions):
                 self.check(self.setup_of_model(model, offload='weights', strategy=strategy, ranks=(ranks,), positions=positions))
+
+    def test_disk(self):
+        """State and master copies on the disk, gradients and weights on the host where their layouts allow it."""
+        model = self.model('gpt', layers=3)
+        for strategy, ranks, positions in (('ddp', 1, 1), ('zero1', 2, 1), ('zero3', 4, 1), ('zero3*megatron=2', 4, 1), ('zero2', 2, 2)):
+            with self.subTest(strategy=strategy, ranks=ranks, positions=positions):
+                self.check(self.setup_of_model(model, offload='disk', strategy=strategy, ranks=(ranks,), positions=positions))
+        self.check(self.setup_of_model(model, offload='disk', ranks=(2,), strategy='zero1', ema=True))
+        self.check(self.setup_of_model(model, offload='disk', ranks=(2,), clip=False, optimizer='sgd'))
 
 
 class PlanTest(OffloadCase):
@@ -200,13 +210,14 @@ class PlanTest(OffloadCase):
         self.refuse(2, ('--offload some needs --strategy auto',), 'plan', model, '--cluster', 'h200:1', '--strategy', 'ddp', '--offload', 'some')
 
     def places(self, plan):
-        """Where the copies of each weight are: a letter for the weight, its gradient and its master copy."""
-        return [''.join('H' if row[copy].endswith(' on host') else 'D' for copy in ('compute', 'gradient', 'master')) for row in plan['parameters'].values()]
+        """Where the copies of each weight are: a letter for the weight, its gradient and its master copy (K: the disk)."""
+        letter = {'device': 'D', 'host': 'H', 'disk': 'K'}
+        return [''.join(letter[(row[copy].split(' on ') + ['device'])[1]] for copy in ('compute', 'gradient', 'master')) for row in plan['parameters'].values()]
 
     def test_named(self):
         """Strategies that say what the host holds: the labels of their plans, which other subcommands take."""
         model = self.model('gpt', layers=3)
-        for strategy, places in (('zero-offload', {'DHH'}), ('zero-infinity', {'HHH'}), ('twinflow=0', {'DHH'}), ('twinflow=0.5', {'DDD', 'DHH'}), ('twinflow=1', {'DDD'}),
+        for strategy, places in (('zero-offload', {'DHH'}), ('zero-infinity', {'HHH'}), ('zero-infinity-disk', {'HHK'}), ('twinflow=0', {'DHH'}), ('twinflow=0.5', {'DDD', 'DHH'}), ('twinflow=1', {'DDD'}),
                                  ('gemini', {'DDD'}), ('elixir', {'DDD'})):
             with self.subTest(strategy):
                 _, plan, path = self.plan(model, '--cluster', 'a100-40g:1x2', '--precision', 'bf16', '--strategy', strategy)
@@ -258,7 +269,7 @@ class PlanTest(OffloadCase):
         _, plan, path = self.plan(model, *flags)
         self.assertEqual(plan['claims']['bound_offload'], 'gradients')
         self.assertEqual(json.loads(self.succeed('plan', model, '--verify', path, '--json').out)['bound_offload'], 'gradients')
-        for other, words in (('none', ('the certificate of mesh',)), ('disk', ('claims.bound_offload must be none, some, optimizer, gradients or weights',))):
+        for other, words in (('none', ('the certificate of mesh',)), ('tape', ('claims.bound_offload must be one of none, some, optimizer, gradients, weights, disk',))):
             path.write_text(json.dumps({**plan, 'claims': {**plan['claims'], 'bound_offload': other}}))
             outcome = common.windlass('plan', model, '--verify', path)
             self.assertNotEqual(outcome.code, 0)
@@ -268,7 +279,7 @@ class PlanTest(OffloadCase):
     def test_bad_words(self):
         model = self.model('gpt')
         _, plan, path = self.plan(model, '--cluster', 'cpu:2', '--strategy', 'ddp')
-        self.refuse(2, ('--offload takes none, some, optimizer, gradients, weights or auto', "'disk'"), 'plan', model, '--cluster', 'cpu:2', '--offload', 'disk')
+        self.refuse(2, ('--offload takes none, some, optimizer, gradients, weights, disk or auto', "'tape'"), 'plan', model, '--cluster', 'cpu:2', '--offload', 'tape')
         self.refuse(1, ('--offload', '--plan'), 'emit', model, '--plan', path, '--offload', 'optimizer', '-o', self.folder / 'out')
         name = next(iter(plan['parameters']))
         for copies, words in ((('compute',), ('the weight that operators read on the host', 'its master copy', 'is on the device')),
@@ -291,6 +302,57 @@ class PlanTest(OffloadCase):
         self.succeed('emit', model, '--plan', path, '-o', self.folder / 'project')
         steps = (self.folder / 'project' / 'src' / 'step.cpp').read_text()
         self.assertEqual(len(set(re.findall(r'\b(?:d2h|h2d|host)_\d', steps))), 3)
+
+    def test_disk(self):
+        """State and master copies are on the disk, and the host holds gradients, weights and what is on its way."""
+        model = self.model('gpt', layers=3, width=128)
+        flags = ('--cluster', 'a100-40g:1x1', '--precision', 'bf16', '--strategy', 'ddp')
+        weights, _, _ = self.plan(model, *flags, '--offload', 'weights')
+        report, plan, path = self.plan(model, *flags, '--offload', 'disk')
+        was, now = weights['bytes_per_device'], report['bytes_per_device']
+        self.assertEqual(was['disk'], 0)
+        self.assertLessEqual(now['arena'], was['arena'])
+        # A master copy and two moments of each parameter, each of which begins with a page.
+        elements = sum(math.prod(map(int, re.findall(r'\d+', row['master']))) for row in plan['parameters'].values())
+        self.assertTrue(12 * elements <= now['disk'] < 12 * elements + 3 * 4096 * len(plan['parameters']), (now['disk'], elements))
+        self.assertLess(now['host'], was['host'])
+        self.assertTrue(all(row['master'].endswith(' on disk') and row['gradient'].endswith(' on host') for row in plan['parameters'].values()))
+        self.assertGreater(report['simulated_seconds'], weights['simulated_seconds'])
+        self.succeed('simulate', model, '--plan', path)
+        self.refuse(1, ('only what parameters keep from step to step',), 'emit', model, '--plan', self.edited(path, 'compute', ' on disk'), '-o', self.folder / 'out')
+        # In f32 a weight on the host is its own master copy.
+        held = self.plan(model, '--cluster', 'cpu:1', '--strategy', 'ddp', '--offload', 'disk')[0]['bytes_per_device']
+        self.assertTrue(8 * elements <= held['disk'] < 8 * elements + 2 * 4096 * len(plan['parameters']), held)
+
+    def edited(self, path, copy, suffix):
+        """Returns a plan in which one parameter's copy is elsewhere."""
+        plan = json.loads(path.read_text())
+        row = next(iter(plan['parameters'].values()))
+        row[copy] = row[copy].removesuffix(' on host') + suffix
+        path.with_name('edited.json').write_text(json.dumps(plan))
+        return path.with_name('edited.json')
+
+    def test_searched_for_the_disk(self):
+        """The bound is of plans with the state on the disk, and `auto` takes it where the host's memory is too small for it."""
+        model = self.model('gpt', layers=3, width=128)
+        report, plan, path = self.plan(model, '--cluster', 'h200:1', '--offload', 'disk')
+        self.assertTrue(0 < report['bound_seconds'] <= report['simulated_seconds'])
+        self.assertEqual(plan['claims']['bound_offload'], 'disk')
+        self.succeed('plan', model, '--verify', path)
+        machine = json.loads(self.succeed('explain', '--cluster', 'h200:1').out)
+        held = report['bytes_per_device']
+        least, _, _ = self.plan(model, '--cluster', 'h200:1', '--offload', 'weights')
+        machine['hosts'][0]['memory_bytes'] = held['host'] + 64 * 1024
+        self.assertLess(machine['hosts'][0]['memory_bytes'], least['bytes_per_device']['host'])
+        cluster = self.folder / 'cluster.json'
+        cluster.write_text(json.dumps(machine))
+        limit = held['arena'] + held['reserve']['total']
+        taken, _, _ = self.plan(model, '--cluster', cluster, '--offload', 'auto', '--memory-limit', limit)
+        self.assertEqual((taken['offload'], [row['offload'] for row in taken['tried_offloads']][-1]), ('disk', 'disk'))
+        machine['hosts'][0]['disk_bytes'] = 4096
+        cluster.write_text(json.dumps(machine))
+        self.refuse(3, ("of the host's disk per device", '4096 bytes', '--offload weights'), 'plan', model, '--micro-batches', 4, '--cluster', cluster,
+                    '--offload', 'disk')
 
     def test_host_without_room(self):
         """The memory of the host is a limit of its own."""
@@ -355,6 +417,8 @@ class ProgramsTest(OffloadCase):
                 self.train(model, f'weights{number}', 2, *flags, '--offload', 'weights')
                 self.assert_same_gradients(f'weights{number}', f'gradients{number}')
                 self.assertEqual(self.train(model, f'weights{number}', 4, *flags, '--offload', 'weights', '--resume'), added)
+                self.train(model, f'disk{number}', 2, *flags, '--offload', 'disk')
+                self.assertEqual(self.train(model, f'disk{number}', 4, *flags, '--offload', 'disk', '--disk', self.folder, '--resume'), added)
         self.train(model, 'changing', 2, '--strategy', 'ddp', '--offload', 'optimizer')
         self.assertEqual(self.train(model, 'changing', 4, '--strategy', 'ddp', '--resume'),
                          self.train(model, 'kept', 4, '--strategy', 'ddp'))

@@ -215,18 +215,19 @@ void CompileFlags::declarePlan(Flags &flags) {
             "of another one, which says the stages too (see docs/schedules.md)",
             [this](llvm::StringRef text) { return readSchedule(text, choice.pipeline, scheduleFile); });
   flags.add(
-      "offload", "none|some|optimizer|gradients|weights|auto",
+      "offload", "none|some|optimizer|gradients|weights|disk|auto",
       "what the host's memory holds from step to step: the optimizer's state with the master copies of the "
       "weights, which the host updates, of all parameters (some: of those that the search chooses); with gradients the "
-      "accumulated gradients too; with weights all of it, and each pass copies weights to the device; auto takes what "
-      "gives the shortest step (default none)",
+      "accumulated gradients too; with weights all of it, and each pass copies weights to the device; with disk "
+      "gradients and weights, while state and master copies are on the host's disk; auto takes what gives the shortest "
+      "step (default none)",
       [this](llvm::StringRef text) -> std::string {
         std::optional<plan::Offload> offload = plan::parseOffload(text);
         choice.offload = offload.value_or(plan::Offload::none);
         choice.searchesOffload = text == "auto";
         return offload || choice.searchesOffload
                    ? ""
-                   : "--offload takes none, some, optimizer, gradients, weights or auto, not " + printable(text);
+                   : "--offload takes " + plan::listOffloads() + " or auto, not " + printable(text);
       });
   flags.addList(
       "pin", "PATTERN=VALUE",

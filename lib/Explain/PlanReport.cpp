@@ -34,6 +34,8 @@ ArenaBytes measureArena(sched::ProgramOp program) {
     memory.largestLiveSet = live.getInt();
   sched::ArenaOp host = sched::getArena(program, plan::MemoryKind::host);
   memory.host = host ? host.getBytes() : 0;
+  if (sched::ArenaOp disk = sched::getArena(program, plan::MemoryKind::disk))
+    memory.disk = disk.getBytes();
   for (auto resource : program.getOps<sched::ResourceOp>()) {
     int64_t bytes = getTensorBytes(resource.getTensorType());
     if (host && resource.getArena() == host.getSymName())
@@ -307,6 +309,9 @@ static void printMemory(const PlanReport &report, llvm::raw_ostream &out) {
         << (memory.hostWeights > 0 ? ", weights " + mebibytes(memory.hostWeights) : "") << ", tensors on their way "
         << mebibytes(memory.host - memory.hostMasters - memory.hostState - memory.hostGradients - memory.hostWeights -
                      memory.hostOther);
+  if (memory.disk > 0)
+    out << "\ndisk       " << mebibytes(memory.disk)
+        << " of the host's disk per device: master copies and optimizer state, which each update reads and writes";
   if (report.hasDroppedPrefetch)
     out << "\nprefetch   none: weights gathered before and gradients added after their blocks do not fit";
   out << "\n";
@@ -347,6 +352,7 @@ static void writeMemory(llvm::json::OStream &json, const PlanReport &report) {
     json.attribute("arena", report.memory.arena);
     json.attribute("largest_live_set", report.memory.largestLiveSet);
     json.attribute("host", report.memory.host);
+    json.attribute("disk", report.memory.disk);
     json.attributeObject("reserve", [&] {
       for (const auto &[cause, bytes] : report.reserve.causes())
         json.attribute(cause, bytes);

@@ -129,8 +129,6 @@ LogicalResult BufferMachine::prepare() {
   scale = findScale();
   int64_t total = 0;
   for (auto arena : program.getOps<sched::ArenaOp>()) {
-    if (arena.getKind() == plan::MemoryKind::disk)
-      return arena.emitError("cannot be executed: is of kind disk");
     int64_t bytes = arena.getBytes();
     if (bytes < 0 || bytes > kArenaLimit || (total += bytes * scale * mesh.getRanks()) > kArenaLimit)
       return arena.emitError("cannot be executed: the arenas of ")

@@ -273,7 +273,7 @@ LogicalResult ClaimsCheck::checkBound(llvm::StringRef certificate) {
   if (claims.boundNanoseconds) {
     auto pipeline = plan.planned->getAttrOfType<plan::PipelineAttr>(plan::kPipelineAttr);
     int64_t own = pipeline ? pipeline.getPositions() : 1;
-    plan::keepOnHost(plan.unplanned, claims.boundOffload);
+    plan::applyOffload(plan.unplanned, claims.boundOffload);
     if (!llvm::is_contained(claims.boundStages, own))
       return fail("the plan claims a bound of plans of other numbers of stages than its own, which has " +
                   countOf(own, "stage"));

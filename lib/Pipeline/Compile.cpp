@@ -179,6 +179,9 @@ LogicalResult Compilation::applyPipeline(const PlanChoice &choice) {
   return planner::cutModel(*module, pipeline, choice.getPositionRanks(), costs);
 }
 
+/// Whether trying an offload would be in vain: disks are slower than memories, where one of these has `found` a plan.
+static bool isNeedless(plan::Offload offload, bool found) { return offload == plan::Offload::disk && found; }
+
 plan::Offload Compilation::chooseOffload(const PlanChoice &choice) {
   if (!choice.searchesOffload)
     return choice.offload;
@@ -187,10 +190,11 @@ plan::Offload Compilation::chooseOffload(const PlanChoice &choice) {
   plan::Offload best = std::end(plan::kOffloads)[-1];
   double bestSeconds = INFINITY;
   for (plan::Offload offload : plan::kOffloads) {
-    if (offload == plan::Offload::some) // which needs a search
+    if (offload == plan::Offload::some || // which needs a search
+        isNeedless(offload, bestSeconds < INFINITY))
       continue;
     OwningOpRef<ModuleOp> unplanned(module->clone());
-    plan::keepOnHost(*unplanned, offload);
+    plan::applyOffload(*unplanned, offload);
     FittedSchedule fit;
     offloadTries.push_back({offload, std::nullopt});
     if (!tryStrategy(*unplanned, choice, fit) || !getHostNeed(fit.schedule, choice.cluster).fits())
@@ -223,7 +227,7 @@ LogicalResult Compilation::applyStrategy(const PlanChoice &choice, Purpose purpo
   if (choice.strategy == "auto")
     return searchPlan(pinned, purpose);
   pinned.offload = chooseOffload(pinned);
-  plan::keepOnHost(*module, pinned.offload);
+  plan::applyOffload(*module, pinned.offload);
   return makePlan(pinned, [&] { return planByName(*module, pinned); }, purpose, /*mayRecompute=*/true);
 }
 
@@ -300,11 +304,11 @@ LogicalResult Compilation::searchPlan(const PlanChoice &choice, Purpose purpose)
   std::vector<OwningOpRef<ModuleOp>> unplanned;
   FoundPlan best;
   for (plan::Offload offload : plan::kOffloads) {
-    if (!choice.searchesOffload && offload != choice.offload)
+    if (choice.searchesOffload ? isNeedless(offload, bool(best.planned)) : offload != choice.offload)
       continue;
     its.offload = offload;
     unplanned.push_back(module->clone());
-    plan::keepOnHost(*unplanned.back(), offload);
+    plan::applyOffload(*unplanned.back(), offload);
     FailureOr<FoundPlan> found = searchWithOffload(*unplanned.back(), its);
     if (failed(found))
       return failure();

@@ -83,7 +83,7 @@ LogicalResult windlass::failForMemory(ModuleOp unplanned, const PlanChoice &choi
     if (offload <= choice.offload || offload == plan::Offload::some)
       continue;
     OwningOpRef<ModuleOp> offloaded(unplanned.clone());
-    plan::keepOnHost(*offloaded, offload);
+    plan::applyOffload(*offloaded, offload);
     if (auto fit = findFit(*offloaded, choice, named, ("--offload " + plan::stringifyOffload(offload) + " ").str())) {
       options.push_back(*fit);
       break;

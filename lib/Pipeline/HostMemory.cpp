@@ -10,25 +10,35 @@ using namespace windlass;
 HostNeed windlass::getHostNeed(Schedule &schedule, const Cluster &cluster) {
   HostNeed need;
   for (sched::ProgramOp program : sched::getPrograms(*schedule.module))
-    if (sched::ArenaOp arena = sched::getArena(program, plan::MemoryKind::host))
-      need.bytes = std::max<int64_t>(need.bytes, arena.getBytes());
+    for (auto [kind, memory] : {std::pair(plan::MemoryKind::host, &need.memory), {plan::MemoryKind::disk, &need.disk}})
+      if (sched::ArenaOp arena = sched::getArena(program, kind))
+        memory->bytes = std::max<int64_t>(memory->bytes, arena.getBytes());
   for (const HostGroup &group : cluster.hosts) {
-    if (!group.memoryBytes)
-      continue;
+    auto limit = [&](SharedMemory &memory, std::optional<int64_t> bytes, int64_t taken) {
+      if (!bytes)
+        return;
+      int64_t part = *bytes / group.devices - taken;
+      memory.part = std::min(memory.part.value_or(part), part);
+    };
     bool isShared = !cluster.deviceTypes.at(group.deviceType).memoryBytes;
-    int64_t part = *group.memoryBytes / group.devices - (isShared ? schedule.bytes : 0);
-    need.part = std::min(need.part.value_or(part), part);
+    limit(need.memory, group.memoryBytes, isShared ? schedule.bytes : 0);
+    limit(need.disk, group.diskBytes, 0);
   }
   return need;
 }
 
 LogicalResult windlass::checkHostMemory(Schedule &schedule, const Cluster &cluster) {
   HostNeed need = getHostNeed(schedule, cluster);
-  if (need.fits())
-    return success();
-  return emitError(schedule.module->getContext(), Code::memory)
-         << "the plan needs " << exactSizeText(need.bytes)
-         << " of the host's memory per device, but each device's part of it is "
-         << exactSizeText(std::max<int64_t>(*need.part, 0))
-         << "; use more hosts, shard the optimizer's state over more ranks, or leave --offload out";
+  auto check = [&](const SharedMemory &memory, StringRef what, StringRef remedy) -> LogicalResult {
+    if (memory.fits())
+      return success();
+    return emitError(schedule.module->getContext(), Code::memory)
+           << "the plan needs " << exactSizeText(memory.bytes) << " of the host's " << what
+           << " per device, but each device's part of it is " << exactSizeText(std::max<int64_t>(*memory.part, 0))
+           << "; use more hosts, shard the optimizer's state over more ranks, " << remedy;
+  };
+  if (failed(check(need.memory, "memory",
+                   need.disk.bytes > 0 ? "or leave --offload out" : "leave --offload out, or take --offload disk")))
+    return failure();
+  return check(need.disk, "disk", "or keep it in the host's memory with --offload weights");
 }

@@ -118,6 +118,8 @@ FailureOr<FoundPlan> windlass::searchPlan(ModuleOp module, const PlanChoice &cho
   FoundPlan found;
   SearchSummary &summary = found.summary;
   summary.assumptions = costs.getAssumptions();
+  if (choice.offload == plan::Offload::disk && !costs.getDiskAssumption().empty())
+    summary.assumptions.push_back(costs.getDiskAssumption());
   planner::SearchLimits limits = makeLimits(choice);
   CodeScope scope(context, Code::strategy);
   auto plans = planner::PlanSearch::create(module, choice.getPositionRanks(), costs, limits.threads, choice.pins);

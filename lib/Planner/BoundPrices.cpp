@@ -46,20 +46,21 @@ constexpr Chain kCutChains[] = {
 /// The chains of the update.
 constexpr Chain kUpdateChains[] = {{"update", uint32_t(StepWork::update)},
                                    {"gathers", uint32_t(StepWork::updateGather)},
-                                   {"host's update", uint32_t(StepWork::hostUpdate)}};
+                                   {"host's update", uint32_t(StepWork::hostUpdate)},
+                                   {"disk", uint32_t(StepWork::diskUpdate)}};
 
-/// Returns the chains of each window. The last two and the last one are for the host's memory; plans that keep nothing
-/// there do not have them.
+/// Returns the chains of each window. The last two of either are for the host's memory and disk; plans that keep
+/// nothing there do not have them.
 std::array<llvm::ArrayRef<Chain>, 2> getWindows(bool isCut, bool usesHost) {
   llvm::ArrayRef<Chain> chains = isCut ? llvm::ArrayRef(kCutChains) : llvm::ArrayRef(kChains);
-  return {chains.drop_back(usesHost ? 0 : 2), llvm::ArrayRef(kUpdateChains).drop_back(usesHost ? 0 : 1)};
+  return {chains.drop_back(usesHost ? 0 : 2), llvm::ArrayRef(kUpdateChains).drop_back(usesHost ? 0 : 2)};
 }
 
 /// Whether the host holds something of some parameter.
 bool keepsOnHost(const Groups &groups) {
   return llvm::any_of(groups.getParameters(), [](const ParameterGroup &group) {
     train::ParameterOp first = group.parameters.front();
-    return first->hasAttr(plan::kMayOffloadAttr) || plan::getStateMemory(first) == plan::MemoryKind::host ||
+    return first->hasAttr(plan::kMayOffloadAttr) || plan::getStateMemory(first) != plan::MemoryKind::device ||
            plan::getComputeMemory(first) == plan::MemoryKind::host;
   });
 }
@@ -218,7 +219,8 @@ void BoundPrices::addParameters(int32_t node, unsigned group) {
     return nanoseconds;
   };
   auto add = [&](StepWork work, int64_t LeastParameterTimes::*time) {
-    bool isOfUpdate = work == StepWork::update || work == StepWork::updateGather || work == StepWork::hostUpdate;
+    bool isOfUpdate = work == StepWork::update || work == StepWork::updateGather || work == StepWork::hostUpdate ||
+                      work == StepWork::diskUpdate;
     addWork(node, work, get(isOfUpdate ? updated : members, time));
   };
   addToChains(node, group, get(1, &LeastParameterTimes::squares), get(1, &LeastParameterTimes::lastReduction));
@@ -233,6 +235,7 @@ void BoundPrices::addParameters(int32_t node, unsigned group) {
   add(StepWork::fetch, &LeastParameterTimes::fetches);
   add(StepWork::hostAddition, &LeastParameterTimes::hostAdditions);
   add(StepWork::hostUpdate, &LeastParameterTimes::hostUpdate);
+  add(StepWork::diskUpdate, &LeastParameterTimes::diskUpdate);
 }
 
 std::vector<OpResult> BoundPrices::findReshards(const ReshardSite &site) const {

@@ -37,6 +37,8 @@ enum class StepWork : uint32_t {
   hostUpdate = 1 << 16,
   /// Copies of weights from the host.
   fetch = 1 << 17,
+  /// What the disk reads and writes in the update.
+  diskUpdate = 1 << 18,
 };
 
 /// Lower bounds of a step as sums of work that no schedule runs at the same time. They hold for the schedules that

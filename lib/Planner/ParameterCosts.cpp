@@ -16,7 +16,8 @@ std::map<plan::MemoryKind, int64_t> ParameterCosts::getCopyBytes(const Parameter
   plan::LayoutAttr compute = label.copies.compute, master = label.copies.master;
   std::map<plan::MemoryKind, int64_t> bytes;
   plan::MemoryKind read = isFetched(label) ? plan::MemoryKind::host : plan::MemoryKind::device;
-  if (!traits.isTrainable || label.memories.state != read || compute != master || traits.computeType != traits.type)
+  bool isApart = !traits.isTrainable || !isOwnMaster(label);
+  if (isApart)
     bytes[read] += getBytes(compute, traits.computeType);
   if (!traits.isTrainable)
     return bytes;
@@ -26,8 +27,22 @@ std::map<plan::MemoryKind, int64_t> ParameterCosts::getCopyBytes(const Parameter
   // besides.
   if (gradient != master)
     bytes[plan::MemoryKind::device] += getBytes(master, traits.type);
-  bytes[label.memories.state] += getBytes(master, traits.type) * (1 + traits.states) + traits.wholeStateBytes;
+  bytes[label.memories.state] += getStateBytes(label);
+  if (!isApart && label.memories.state == plan::MemoryKind::disk)
+    bytes[read] += getBytes(master, traits.type);
   return bytes;
+}
+
+bool ParameterCosts::isOwnMaster(const ParameterLabel &label) const {
+  plan::MemoryKind read = isFetched(label) ? plan::MemoryKind::host : plan::MemoryKind::device,
+                   state = label.memories.state;
+  bool isThere = state == read || (state == plan::MemoryKind::disk && read == plan::MemoryKind::host);
+  return isThere && label.copies.compute == label.copies.master && traits.computeType == traits.type;
+}
+
+int64_t ParameterCosts::getStateBytes(const ParameterLabel &label) const {
+  bool isWithoutMaster = label.memories.state == plan::MemoryKind::disk && isOwnMaster(label);
+  return getBytes(label.copies.master, traits.type) * (traits.states + !isWithoutMaster) + traits.wholeStateBytes;
 }
 
 bool ParameterCosts::addsOnHost(const ParameterLabel &label) const {
@@ -100,8 +115,11 @@ int64_t ParameterCosts::getUpdatePicoseconds(const ParameterLabel &label) const 
   if (hasGradient)
     host += getPicoseconds(costs.getHostCost("", getSquaresWork(label.copies.gradient)));
   int64_t there = hasGradient ? 0 : getCopyPicoseconds(master, traits.type),
-          back = isFetched(label) ? 0 : getCopyPicoseconds(master, traits.computeType);
-  return std::max({host, there, back});
+          back = isFetched(label) ? 0 : getCopyPicoseconds(master, traits.computeType),
+          disk = label.memories.state == plan::MemoryKind::disk // read and written
+                     ? 2 * costs.getDiskCost(static_cast<double>(getStateBytes(label))).picoseconds
+                     : 0;
+  return std::max({host, there, back, disk});
 }
 
 ParameterTimes ParameterCosts::getTimes(const ParameterLabel &label) const {
@@ -208,6 +226,8 @@ LeastParameterTimes ParameterCosts::getLeastTimes(const ParameterLabel &label) c
     times.update = costs.getLeastPicoseconds(update, /*hasLaunch=*/false) / 1000;
   else
     times.hostUpdate = costs.getLeastHostPicoseconds(update) / 1000;
+  if (label.memories.state == plan::MemoryKind::disk)
+    times.diskUpdate = 2 * costs.getLeastDiskPicoseconds(static_cast<double>(getStateBytes(label))) / 1000;
   if (!addsOnHost(label)) {
     times.squares = costs.getLeastPicoseconds(squares, /*hasLaunch=*/false) / 1000;
     return times;

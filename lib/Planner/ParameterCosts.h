@@ -92,6 +92,8 @@ struct LeastParameterTimes {
   int64_t fetches = 0;
   /// The additions of gradients on the host, and its part of the update.
   int64_t hostAdditions = 0, hostUpdate = 0;
+  /// The disk's part of the update.
+  int64_t diskUpdate = 0;
   /// The gather after the update.
   int64_t updateGather = 0;
 };
@@ -127,6 +129,10 @@ public:
 
 private:
   int64_t getBytes(plan::LayoutAttr layout, mlir::RankedTensorType type) const;
+  /// Whether the weight that operators read is its own master copy.
+  bool isOwnMaster(const ParameterLabel &label) const;
+  /// Returns the bytes on a rank of the optimizer's state and of the master copy that is with it.
+  int64_t getStateBytes(const ParameterLabel &label) const;
   /// Returns the time of a copy between the host and the device; 0 where nothing is known about their link.
   int64_t getCopyPicoseconds(plan::LayoutAttr layout, mlir::RankedTensorType type) const;
   /// Whether the gradient is accumulated on the host. Labels do not say over which axes operators leave partial sums;

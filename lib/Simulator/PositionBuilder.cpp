@@ -79,6 +79,11 @@ int64_t JobPositions::getCopyUses(int64_t position, sched::StreamKind direction,
   return addUses({{getTierResource(position, costs.countTiers(), direction == sched::StreamKind::h2d), share}});
 }
 
+int64_t JobPositions::getDiskUses(int64_t position) {
+  // It comes behind the link to the host, and does one thing at a time.
+  return addUses({{getTierResource(position, costs.countTiers() + 1, /*isReceiving=*/false), 1}});
+}
+
 int64_t JobPositions::addUses(std::vector<simulation::Use> list) {
   if (list.empty())
     return -1;
@@ -262,6 +267,11 @@ void PositionBuilder::addLaunch(Operation *op, bool isLater) {
       return reportUnknown(op, kind, "how fast the link between devices and hosts is");
     task.uses = job.getCopyUses(position, kind, bytes);
     return addTask(task, {op, *cost, {stringifyStreamKind(kind).str(), 0, bytes}});
+  }
+  if (kind == sched::StreamKind::disk_read || kind == sched::StreamKind::disk_write) {
+    double bytes = getBytes(op->getOperand(0).getType());
+    task.uses = job.getDiskUses(position);
+    return addTask(task, {op, costs.getDiskCost(bytes), {stringifyStreamKind(kind).str(), 0, bytes}});
   }
   const CommandKey &key = keys.get(op, isLater);
   std::optional<Cost> cost =

@@ -48,14 +48,17 @@ public:
   int64_t getUses(int64_t position, const CollectiveWork &work);
   /// Returns what a copy between the memories of a position's devices and of their hosts uses likewise.
   int64_t getCopyUses(int64_t position, sched::StreamKind direction, double bytes);
+  /// Returns what reading from the disk of a position's hosts, or writing to it, uses likewise.
+  int64_t getDiskUses(int64_t position);
   /// Returns the lists of what activities use, for `simulation::Problem::uses`.
   const std::vector<std::vector<simulation::Use>> &getUses() const { return uses; }
 
 private:
-  /// The links of a device, each in one direction: on each tier, and to its host. One device stands for all of a
-  /// position, as its rank does: links that several devices share, such as the ports of a host, are priced so.
+  /// The links of a device, each in one direction: on each tier, to its host, and the host's disk. One device stands
+  /// for all of a position, as its rank does: links that several devices share, such as the ports of a host, are priced
+  /// so.
   int64_t getTierResource(int64_t position, int64_t tier, bool isReceiving) const {
-    return position * (2 * costs.countTiers() + 2) + 2 * tier + isReceiving;
+    return position * (2 * costs.countTiers() + 4) + 2 * tier + isReceiving;
   }
   int64_t addUses(std::vector<simulation::Use> list);
 

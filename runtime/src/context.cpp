@@ -17,32 +17,49 @@ namespace windlass::rt {
 arena::~arena() {
   if (base_ == nullptr)
     return;
-  if constexpr (detail::backend_has_device)
+  if (detail::backend_has_device && kind_ != memory_kind::disk)
     detail::free_memory(kind_, base_);
   else
     munmap(base_, static_cast<std::size_t>(size_));
 }
 
+static constexpr std::int64_t page = 4096, huge_page = 2 << 20;
+
+/// Returns the bytes of an arena of at least `bytes`: at least one page, so that even an empty one has an address.
+static std::int64_t whole_pages(std::int64_t bytes) {
+  return (std::max<std::int64_t>(bytes, 1) + page - 1) / page * page;
+}
+
+status arena::map(std::int64_t bytes, const char *what, int protection, int flags) {
+  void *base = mmap(nullptr, static_cast<std::size_t>(bytes), protection, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
+  if (base == MAP_FAILED)
+    return bad_input(std::string("cannot allocate ") + std::to_string(bytes) + " bytes for the " + what +
+                     " arena: " + std::strerror(errno) + "; plan with a smaller --memory-limit or more ranks")
+        .as(diagnostic::allocation);
+  base_ = static_cast<std::byte *>(base);
+  size_ = bytes;
+  return {};
+}
+
+status arena::open(std::int64_t bytes, const char *what, const std::string &folder) {
+  kind_ = memory_kind::disk;
+  WINDLASS_TRY(map(whole_pages(bytes), what, PROT_NONE, MAP_NORESERVE));
+  if constexpr (detail::backend_moves_data)
+    return file_.open(folder, bytes);
+  return {};
+}
+
 status arena::allocate(std::int64_t bytes, const char *what, memory_kind kind, std::int32_t threads) {
-  constexpr std::int64_t page = 4096, huge_page = 2 << 20;
   if (base_ != nullptr || bytes < 0)
     return internal_error(std::string("the ") + what + " arena was allocated twice or with a negative size");
-  // At least one page, so that even an empty arena has an address.
-  const std::int64_t size = (std::max<std::int64_t>(bytes, 1) + page - 1) / page * page;
+  const std::int64_t size = whole_pages(bytes);
   kind_ = kind;
   if constexpr (detail::backend_has_device) {
     WINDLASS_TRY(detail::allocate_memory(kind, size, what, base_));
     size_ = size;
     return {};
   }
-  const int flags = MAP_PRIVATE | MAP_ANONYMOUS | (detail::backend_moves_data ? 0 : MAP_NORESERVE);
-  void *base = mmap(nullptr, static_cast<std::size_t>(size), PROT_READ | PROT_WRITE, flags, -1, 0);
-  if (base == MAP_FAILED)
-    return bad_input(std::string("cannot allocate ") + std::to_string(size) + " bytes for the " + what +
-                     " arena: " + std::strerror(errno) + "; plan with a smaller --memory-limit or more ranks")
-        .as(diagnostic::allocation);
-  base_ = static_cast<std::byte *>(base);
-  size_ = size;
+  WINDLASS_TRY(map(size, what, PROT_READ | PROT_WRITE, detail::backend_moves_data ? 0 : MAP_NORESERVE));
 #if defined(MADV_HUGEPAGE)
   madvise(base_, static_cast<std::size_t>(size_), MADV_HUGEPAGE); // a hint: fewer page faults and TLB misses
 #endif
@@ -82,7 +99,7 @@ std::int32_t count_ranks(const job &j) {
   return ranks;
 }
 
-status context::create(const job &j, transport &world, std::int32_t threads) {
+status context::create(const job &j, transport &world, std::int32_t threads, const std::string &disk) {
   rank_ = world.rank();
   ranks_ = world.size();
   if (count_ranks(j) != ranks_)
@@ -122,7 +139,9 @@ status context::create(const job &j, transport &world, std::int32_t threads) {
   if constexpr (!detail::backend_has_device)
     detail::prepare_team(threads);
   for (const arena_entry &each : p.arenas)
-    WINDLASS_TRY(arenas_.emplace_back().allocate(each.bytes, each.name, each.kind, threads));
+    WINDLASS_TRY(each.kind == memory_kind::disk
+                     ? arenas_.emplace_back().open(each.bytes, each.name, disk)
+                     : arenas_.emplace_back().allocate(each.bytes, each.name, each.kind, threads));
   WINDLASS_TRY(scratch_.allocate(scratch_bytes, "scratch", memory_kind::device, threads));
 
   WINDLASS_TRY(create_communicators(j, position, world));
@@ -235,6 +254,8 @@ status context::create_streams(const job &j, const program &p, std::int32_t thre
                                                     : make_inline_stream(threads, scratch_.at(0), scratch_bytes));
     } else if (p.streams[i].kind == stream_kind::host) {
       streams_.push_back(make_host_stream(threads));
+    } else if (p.streams[i].kind == stream_kind::disk_read || p.streams[i].kind == stream_kind::disk_write) {
+      streams_.push_back(make_host_stream(1));
     } else if (is_alone[static_cast<std::size_t>(i)] && !detail::backend_has_device) {
       streams_.push_back(make_inline_stream(threads, nullptr, 0));
     } else {
@@ -278,6 +299,13 @@ collective_bytes context::take_sent() {
     for (const std::unique_ptr<communicator> &c : *all)
       c->take_sent(sum);
   return sum;
+}
+
+arena *context::find_disk(const std::byte *address) {
+  for (arena &each : arenas_)
+    if (each.kind() == memory_kind::disk && address >= each.at(0) && address < each.at(each.size()))
+      return &each;
+  return nullptr;
 }
 
 status context::synchronize() {

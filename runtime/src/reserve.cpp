@@ -1,6 +1,7 @@
 #include "windlass/rt/reserve.h"
 
 #include "windlass/rt/detail/backend.h"
+#include "windlass/rt/disk.h"
 #include "windlass/rt/program.h"
 #include "windlass/rt/stream.h"
 #include "windlass/rt/transport.h"
@@ -28,7 +29,8 @@ reserve declare_reserve(const reserve_need &need) {
     reserve out;
     out.program = process_bytes + file_bytes + need.tensors * tensor_bytes + 4 * need.input_bytes;
     out.threads = need.threads * (thread_bytes + need.scratch_bytes) + detail::kernel_bytes(need.threads);
-    out.threads += need.copy_streams * (stream_bytes + thread_bytes);
+    out.threads += (need.copy_streams + need.disk_streams) * (stream_bytes + thread_bytes);
+    out.threads += need.disk_streams * disk_stream_bytes;
     out.threads += need.host_streams * (stream_bytes + need.threads * thread_bytes);
     if (need.has_processes)
       out.communication = mpi_bytes + message_bytes(need.ranks, need.is_one_host); // what the host's control exchanges
@@ -66,6 +68,7 @@ reserve reserve_of(const job &j, std::int32_t position, const transport &world, 
   for (const stream_entry &stream : p.streams) {
     need.copy_streams += stream.kind == stream_kind::h2d || stream.kind == stream_kind::d2h;
     need.host_streams += stream.kind == stream_kind::host;
+    need.disk_streams += stream.kind == stream_kind::disk_read || stream.kind == stream_kind::disk_write;
   }
   need.scratch_bytes = p.scratch_bytes;
   need.tensors = p.parameters.size + p.states.size + j.inputs.size;

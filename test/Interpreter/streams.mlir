@@ -24,11 +24,6 @@
 // RUN: sed '/LINE: weight-here/d' %s > %t.4.mlir
 // RUN: not windlass-opt %t.4.mlir -sched-verify-commands 2>&1 | FileCheck %s --check-prefix=LATE
 // LATE: error: 'sched.launch' op reads byte 0 without waiting for its write on stream 3, in @device_arena
-
-// Nothing runs what keeps bytes on a disk.
-// RUN: sed 's/@host_arena host/@host_arena disk/' %s > %t.5.mlir
-// RUN: not windlass-run %t.5.mlir --initial %S/Inputs/step.safetensors 2>&1 | FileCheck %s --check-prefix=DISK
-// DISK: error: cannot be executed: is of kind disk
 #whole = #plan.layout<[<[<2>]>]>
 #scalar = #plan.layout<[]>
 module attributes {train.settings = {micro_batches = 1 : i64}} {

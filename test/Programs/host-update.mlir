@@ -85,7 +85,7 @@
 // RUN: not windlass-opt %t.8.mlir -sched-verify-commands 2>&1 | FileCheck %s --check-prefix=FORWARD
 // FORWARD: error: 'sched.launch' op reads byte 192 without waiting for its write on stream 3, in @device_arena
 
-// An arena that nobody declares, one of a kind that nothing runs, a second one of a kind.
+// An arena that nobody declares, one of a kind that its streams do not reach, a second one of a kind.
 // RUN: sed '/^  sched.arena @host_arena/d' %s > %t.9.mlir
 // RUN: not windlass-opt %t.9.mlir -sched-verify-commands 2>&1 | FileCheck %s --check-prefix=UNDECLARED
 // RUN: not windlass-run %t.9.mlir 2>&1 | FileCheck %s --check-prefix=UNDECLARED-INTERPRETED
@@ -93,9 +93,7 @@
 // UNDECLARED-INTERPRETED: error: cannot be executed: there is no sched.arena "host_arena"
 // RUN: sed 's/@host_arena host/@host_arena disk/' %s > %t.10.mlir
 // RUN: not windlass-opt %t.10.mlir -sched-verify-commands 2>&1 | FileCheck %s --check-prefix=DISK
-// RUN: not windlass-run %t.10.mlir 2>&1 | FileCheck %s --check-prefix=DISK-INTERPRETED
-// DISK: error: 'sched.arena' op is of kind disk, which no stream reads or writes; keep it in the host's memory
-// DISK-INTERPRETED: error: cannot be executed: is of kind disk
+// DISK: error: 'sched.launch' op writes @host_arena, of kind disk, but on a stream of kind d2h commands write memory of kind host
 // RUN: sed 's/@host_arena host/@host_arena device/' %s > %t.11.mlir
 // RUN: not windlass-opt %t.11.mlir -sched-verify-commands 2>&1 | FileCheck %s --check-prefix=SECOND
 // SECOND: error: 'sched.arena' op is a second arena of kind device

@@ -19,6 +19,8 @@ struct ArenaBytes {
   /// The bytes of the host's memory that a rank's arena takes, and those of master copies, of state, of accumulated
   /// gradients, of weights that operators read and of hyperparameters among them.
   int64_t host = 0, hostMasters = 0, hostState = 0, hostGradients = 0, hostWeights = 0, hostOther = 0;
+  /// The bytes of the host's disk that a rank's arena takes: master copies and state.
+  int64_t disk = 0;
 };
 
 /// The moment at which the most bytes live in the arena, and the largest groups of values that live then besides

@@ -7,6 +7,7 @@
 #include "windlass/Profile/DeviceModel.h"
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -93,6 +94,13 @@ public:
   /// for CPU ranks, which may be busy with their device's work instead, and where the rates are unknown.
   int64_t getLeastHostPicoseconds(const OperatorWork &work) const;
 
+  /// Returns the cost of a command that reads so many bytes from the disk of a device's host, or writes them, with the
+  /// device's equal part of the disk's rate. The rate is the slower one of both that a profile has measured, else the
+  /// cluster's, else an assumed one.
+  Cost getDiskCost(double bytes) const;
+  /// Returns a lower bound of the same, in picoseconds, for bytes that one command may move together with others.
+  int64_t getLeastDiskPicoseconds(double bytes) const;
+
   /// Returns what a collective takes of the links of each tier while it runs alone, with the other groups along its
   /// axes; by the analytic model, also where a profile says how long it takes. Nothing for CPU ranks, whose messages
   /// are copies by the processor.
@@ -137,10 +145,13 @@ public:
 
   /// Returns what was assumed where the cluster states nothing, a line each.
   const std::vector<std::string> &getAssumptions() const { return assumptions; }
+  /// Returns the same of the hosts' disks, which few plans use; empty where their rate is known.
+  const std::string &getDiskAssumption() const { return diskAssumption; }
 
 private:
   CollectiveWork getMessageWork(int64_t from, int64_t to, double bytes) const;
   void addHostRates(const HostGroup &group, bool isFirst);
+  void addDiskRate(const HostGroup &group);
   bool overlaps = false, sharesHostMemory = false;
   /// The largest latency and the smallest rate of the links between devices and hosts. An unknown latency counts as 0;
   /// a rate of 0 says that one of the rates is unknown.
@@ -148,6 +159,9 @@ private:
   /// A device's part of the smallest rates of hosts of GPUs; 0 where one of the memories' rates is unknown.
   double hostMemoryBytesPerSecond = 0, hostFlopsPerSecond = 0;
   CostSource hostSource = CostSource::Analytic;
+  /// A device's part of the smallest rate of the hosts' disks.
+  double diskBytesPerSecond = std::numeric_limits<double>::infinity();
+  std::string diskAssumption;
   double flopsPerSecond = 0, narrowFlopsPerSecond = 0, tf32FlopsPerSecond = 0, memoryBytesPerSecond = 0;
   DeviceModel device;
   /// The share of the peak that attentions reach.

@@ -87,17 +87,21 @@ public:
     if (!resource)
       return op.emitOpError("uses a value that no resource holds");
     auto load = LoadOp::create(builder, op.getLoc(), resource.getTensorType(), resource.getSymName());
-    getMappingFor(resource).map(value, load.getResult());
     copyLabels(op, load);
+    Value part = load.getResult();
+    // Nothing computes on a disk.
+    if (resource.getLayout().getMemory() == plan::MemoryKind::disk)
+      part = move(op, part, plan::MemoryKind::host);
+    getMappingFor(resource).map(value, part);
     return success();
   }
 
-  /// Whether an operator runs on the host: an optimizer step where its state is kept, a sum of squares, or of such
-  /// sums, where all that it reads is.
+  /// Whether an operator runs on the host: an optimizer step whose state is kept there or on the disk, a sum of
+  /// squares, or of such sums, where all that it reads is.
   bool runsOnHost(Operation &op) const {
     if (llvm::isa<train::SquareSumOp, train::AccumulateOp>(op))
       return llvm::all_of(op.getOperands(), [&](Value operand) { return onHost.contains(operand); });
-    return resources.getUpdateMemory(&op) == plan::MemoryKind::host;
+    return resources.getUpdateMemory(&op) != plan::MemoryKind::device;
   }
 
   /// Maps the operands of an operator that runs on the device to values in its memory.
@@ -158,11 +162,12 @@ public:
   }
 
 private:
-  /// Values in the host's memory, by those of the old function; `mapping` has those in the device's.
+  /// Values in the host's memory, those from the disk among them, by those of the old function; `mapping` has those in
+  /// the device's.
   IRMapping onHost;
 
   IRMapping &getMappingFor(ResourceOp resource) {
-    return resource.getLayout().getMemory() == plan::MemoryKind::host ? onHost : mapping;
+    return resource.getLayout().getMemory() == plan::MemoryKind::device ? mapping : onHost;
   }
 
   /// Returns the resource with the gradient that `@reduce` has reduced, where `op` is the reshard that asks for it.
@@ -195,18 +200,41 @@ private:
     ResourceOp master = resources.ofMaster(write.getParameter()), compute = resources.ofParameter(write.getParameter());
     if (!master || !compute)
       return write.emitOpError("names no train.parameter: ") << write.getParameterAttr();
+    plan::MemoryKind kept = master.getLayout().getMemory();
+    // What goes to the disk does so last: other streams would wait for it.
+    if (kept != plan::MemoryKind::disk)
+      storeMaster(write, master);
+    if (failed(storeCompute(write, master, compute)))
+      return failure();
+    if (kept == plan::MemoryKind::disk)
+      storeMaster(write, master);
+    return success();
+  }
+
+  void store(train::WriteOp write, ResourceOp resource, Value value) {
+    copyLabels(*write, StoreOp::create(builder, write.getLoc(), resource.getSymName(), value));
+  }
+
+  /// Stores the new value where the master copy, or the state, is kept.
+  void storeMaster(train::WriteOp write, ResourceOp master) {
     bool isOnHost = onHost.contains(write.getValue());
     Value part = (isOnHost ? onHost : mapping).lookup(write.getValue());
-    auto store = [&](ResourceOp resource, Value value) {
-      copyLabels(*write, StoreOp::create(builder, write.getLoc(), resource.getSymName(), value));
-    };
-    bool isKeptOnHost = master.getLayout().getMemory() == plan::MemoryKind::host;
-    store(master, isKeptOnHost && !isOnHost ? move(*write, part, plan::MemoryKind::host) : part);
+    plan::MemoryKind kept = master.getLayout().getMemory();
+    if (kept != plan::MemoryKind::device && !isOnHost)
+      part = move(*write, part, plan::MemoryKind::host);
+    if (kept == plan::MemoryKind::disk)
+      part = move(*write, part, plan::MemoryKind::disk);
+    store(write, master, part);
+  }
+
+  /// Stores the new weight as operators read it, where that is a resource of its own.
+  LogicalResult storeCompute(train::WriteOp write, ResourceOp master, ResourceOp compute) {
     bool hasReaders = !write.getValue().hasOneUse();
     if (master == compute && !hasReaders)
       return success();
-    Value own = part;
-    if (isOnHost || !isKeptOnHost) {
+    bool isOnHost = onHost.contains(write.getValue());
+    Value own = (isOnHost ? onHost : mapping).lookup(write.getValue());
+    if (master.getLayout().getMemory() == (isOnHost ? plan::MemoryKind::host : plan::MemoryKind::device)) {
       // Read again, so that the optimizer's result has one use and is made where it is stored.
       auto stored = LoadOp::create(builder, write.getLoc(), master.getTensorType(), master.getSymName());
       copyLabels(*write, stored);
@@ -225,7 +253,7 @@ private:
     }
     if (compute.getLayout().getMemory() == plan::MemoryKind::host) {
       // It has the parts of the master copy.
-      store(compute, isOnHost ? own : move(*write, own, plan::MemoryKind::host));
+      store(write, compute, isOnHost ? own : move(*write, own, plan::MemoryKind::host));
       return success();
     }
     if (isOnHost)
@@ -234,7 +262,7 @@ private:
                                         master.getLayout().withMemory(plan::MemoryKind::device), compute.getLayout());
     if (failed(copy))
       return failure();
-    store(compute, *copy);
+    store(write, compute, *copy);
     return success();
   }
 

@@ -77,7 +77,8 @@ plan::MemoryKind Resources::getUpdateMemory(Operation *op) const {
   auto weight = symbols.lookup<train::ParameterOp>(read.getParameter());
   if (weight && weight.getOf())
     weight = symbols.lookup<train::ParameterOp>(*weight.getOf());
-  return weight ? plan::getStateMemory(weight) : plan::MemoryKind::device;
+  bool isOnDevice = !weight || plan::getStateMemory(weight) == plan::MemoryKind::device;
+  return isOnDevice ? plan::MemoryKind::device : plan::MemoryKind::host;
 }
 
 LogicalResult Resources::declareParameters() {
@@ -98,7 +99,9 @@ LogicalResult Resources::declareParameters() {
       return parameter.emitOpError("has no layouts");
     bool isConverted = parameter.getTrainable() && parameter.getComputeTensorType() != parameter.getTensorType();
     plan::MemoryKind memory = plan::getStateMemory(parameter), read = plan::getComputeMemory(parameter);
-    bool isApart = parameter.getTrainable() && memory != read;
+    // A weight on the host that is its own master copy stays there when the state is on the disk.
+    bool isApart = parameter.getTrainable() && memory != read &&
+                   !(memory == plan::MemoryKind::disk && read == plan::MemoryKind::host);
     if (isConverted || isApart || !plan::haveSameParts(compute, master, mesh))
       masters[parameter.getSymName()] =
           describe(declare(parameter.getLoc(), ResourceKind::master, "master_" + parameter.getSymName(),

@@ -63,14 +63,6 @@ void PositionFiles::add(llvm::StringRef file, llvm::ArrayRef<std::string> begin,
   write("} // namespace " + scope);
 }
 
-/// Checks that the runtime can allocate the arenas of a program.
-static LogicalResult checkArenas(sched::ProgramOp program) {
-  for (auto arena : program.getOps<sched::ArenaOp>())
-    if (arena.getKind() == plan::MemoryKind::disk)
-      return arena.emitOpError("is of kind disk: emitted programs have arenas of the kinds device and host only");
-  return success();
-}
-
 /// Checks that buffers have no more dims than views may have.
 static LogicalResult checkBuffers(sched::ProgramOp program) {
   auto result = program.walk([](sched::BufferOp buffer) {
@@ -129,7 +121,7 @@ LogicalResult windlass::convertCommandsToEmitC(ModuleOp module) {
   for (auto function : program->getOps<func::FuncOp>())
     if (!function->hasAttr(sched::kScalarFunctionAttr))
       functions.push_back(function);
-  if (failed(checkArenas(*program)) || failed(checkBuffers(*program)))
+  if (failed(checkBuffers(*program)))
     return failure();
   PositionFiles files(*program);
   auto functors = files.addFused(*program);
@@ -168,7 +160,7 @@ static FailureOr<llvm::SmallVector<func::FuncOp>> listFunctions(sched::ProgramOp
 
 static LogicalResult convertProgram(sched::ProgramOp program) {
   auto functions = listFunctions(program);
-  if (failed(functions) || failed(checkArenas(program)) || failed(checkBuffers(program)))
+  if (failed(functions) || failed(checkBuffers(program)))
     return failure();
   PositionFiles files(program);
   auto functors = files.addFused(program);

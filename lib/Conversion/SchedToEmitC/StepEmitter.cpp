@@ -206,6 +206,11 @@ LogicalResult StepEmitter::emitLaunch(Scope &scope, sched::LaunchOp op) {
   if (op.getKernel() == sched::KernelKind::square_sum && op.getIns().size() > 1)
     return emitSquares(scope, op);
   auto ins = viewsOf(scope, op.getInsMutable()), outs = viewsOf(scope, op.getOutsMutable());
+  sched::StreamKind kind = streams.getKind(streams.getNumber(op));
+  if (kind == sched::StreamKind::disk_read || kind == sched::StreamKind::disk_write) {
+    scope.calls.copyDisk(scope.context(), streamOf(scope, op), outs[0], ins[0]);
+    return success();
+  }
   return emitKernel(scope.calls, {op, scope.context(), streamOf(scope, op), ins, outs, accumulateOf(scope, op),
                                   constants.getTable(op)});
 }

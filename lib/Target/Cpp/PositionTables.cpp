@@ -215,13 +215,24 @@ Expr<rt::span<rt::scalar_entry>> PositionTables::scalarTable() {
   return arrays.table<rt::scalar_entry>(nameOf("scalars"), rows);
 }
 
+/// Returns the kind of memory in which the runtime has an arena.
+static Expr<rt::memory_kind> memoryKindOf(sched::ArenaOp arena) {
+  switch (arena.getKind()) {
+  case plan::MemoryKind::device:
+    return WINDLASS_ENUMERATOR(memory_kind, device);
+  case plan::MemoryKind::host:
+    return WINDLASS_ENUMERATOR(memory_kind, pinned);
+  case plan::MemoryKind::disk:
+    return WINDLASS_ENUMERATOR(memory_kind, disk);
+  }
+  llvm_unreachable("unknown kind of memory");
+}
+
 Expr<rt::span<rt::arena_entry>> PositionTables::arenaTable() {
   Rows<rt::arena_entry> rows;
   for (sched::ArenaOp arena : arenas.getArenas()) {
     Record<rt::arena_entry> row;
-    bool isOnDevice = arena.getKind() == plan::MemoryKind::device;
-    WINDLASS_SET(row, kind,
-                 isOnDevice ? WINDLASS_ENUMERATOR(memory_kind, device) : WINDLASS_ENUMERATOR(memory_kind, pinned));
+    WINDLASS_SET(row, kind, memoryKindOf(arena));
     WINDLASS_SET(row, bytes, int64(arena.getBytes()));
     WINDLASS_SET(row, name, literal(stringifyMemoryKind(arena.getKind())));
     rows.push_back(row.build());

@@ -87,6 +87,10 @@ void RuntimeCalls::copy(const Stream &s, const View &out, const View &in) {
   WINDLASS_RUNTIME_STATEMENT(copy, s, out, in);
 }
 
+void RuntimeCalls::copyDisk(const Context &c, const Stream &s, const View &out, const View &in) {
+  WINDLASS_RUNTIME_STATEMENT(copy_disk, c, s, out, in);
+}
+
 void RuntimeCalls::fill(const Stream &s, const View &out, double value) {
   WINDLASS_RUNTIME_STATEMENT(fill, s, out, real(value));
 }

@@ -274,6 +274,10 @@ const option_row rows[] =
         {"async-save", nullptr,
          "write checkpoints while the next steps run, from a copy that each rank keeps in the host's memory",
          [](options &o, const flag_value &) { return o.async_save = true, ok_status(); }},
+        {"disk", "FOLDER",
+         "where each rank keeps what a plan with --offload disk has on the disk, in a file that has no name (default "
+         ".)",
+         [](options &o, const flag_value &f) { return o.disk = f.text, ok_status(); }},
         {"keep", "K", "keep the newest K checkpoints (default 0: all)",
          [](options &o, const flag_value &f) { return parse_count(f, 0, many, o.keep); }},
         {"eval-data", "F", "data that is evaluated and not trained on",

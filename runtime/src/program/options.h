@@ -49,6 +49,7 @@ struct options {
   std::int64_t warmup = 0;
   std::optional<std::uint64_t> seed; ///< default 0, after a resume the checkpoint's
   std::string weights, parameters;
+  std::string disk = "."; ///< the folder for what the plan keeps on the disk
   std::vector<std::string> init_from;
   bool random_init = false;
   bool resumes = false;

@@ -54,7 +54,7 @@ std::int64_t local_bytes(const position_entry &position, span<std::int64_t> size
 /// Describes the arenas of a position's ranks by what they hold.
 std::string describe_memory(const job &j, const position_entry &position, const std::string &indent) {
   const program &p = *position.runs;
-  std::int64_t parameters = 0, masters = 0, gradients = 0, states = 0, inputs = 0, arenas[2] = {};
+  std::int64_t parameters = 0, masters = 0, gradients = 0, states = 0, inputs = 0, arenas[3] = {};
   for (const parameter_placement &row : p.parameters) {
     const parameter_entry &of = j.parameters[row.parameter];
     parameters += local_bytes(position, of.sizes, row.splits, row.type);
@@ -78,6 +78,7 @@ std::string describe_memory(const job &j, const position_entry &position, const 
   out.add("optimizer_state", states);
   out.add("inputs", inputs);
   out.add("pinned", arenas[static_cast<std::size_t>(memory_kind::pinned)]);
+  out.add("disk", arenas[static_cast<std::size_t>(memory_kind::disk)]);
   return out.finish();
 }
 

@@ -170,7 +170,7 @@ status trainer::set_up() {
   WINDLASS_TRY(together(open_data()));
   // Errors are not agreed on here: the set-up inside makes communicators together, so an error on one rank leaves the
   // others waiting.
-  WINDLASS_TRY(context_.create(j_, world_, threads_));
+  WINDLASS_TRY(context_.create(j_, world_, threads_, o_.disk));
   if constexpr (detail::backend_has_device)
     if (p_.attentions.size > 0) { // before anything lies in the arena
       arena &memory = context_.get_arena(0);

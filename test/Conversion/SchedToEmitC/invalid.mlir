@@ -172,21 +172,3 @@ func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} { ret
 func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} { return }
 func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} { return }
 }
-
-// -----
-
-// The runtime makes arenas of memory.
-module {
-sched.program @program on <[]> {
-  sched.arena @device_arena device bytes 64
-  sched.stream @compute compute
-  // expected-error@+1 {{is of kind disk: emitted programs have arenas of the kinds device and host only}}
-  sched.arena @file disk bytes 64
-  func.func @init() attributes {sched.step = #sched.step<init, chunk 0>} { return }
-  func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} { return }
-  func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} { return }
-  func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} { return }
-  func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} { return }
-  func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} { return }
-}
-}

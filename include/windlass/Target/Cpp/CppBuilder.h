@@ -209,6 +209,7 @@ public:
   void mapAdding(llvm::StringRef functor, const Stream &s, const Expr<bool> &adds, llvm::ArrayRef<View> outs,
                  llvm::ArrayRef<View> ins);
   void copy(const Stream &s, const View &out, const View &in);
+  void copyDisk(const Context &c, const Stream &s, const View &out, const View &in);
   void fill(const Stream &s, const View &out, double value);
   /// Adds the call that fills `out`; `table` is the C++ array with the elements.
   void constant(const Stream &s, const View &out, llvm::StringRef table);

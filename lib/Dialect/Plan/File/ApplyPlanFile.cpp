@@ -162,8 +162,9 @@ private:
         if (!layout)
           return layout.takeError();
         bool mayMove = parameter.getTrainable() || attribute == kLayoutAttr;
-        if (layout->getMemory() == MemoryKind::host && mayMove) {
-          parameter->setAttr(memory, MemoryKindAttr::get(module.getContext(), MemoryKind::host));
+        MemoryKind kept = layout->getMemory();
+        if (mayMove && (kept == MemoryKind::host || (kept == MemoryKind::disk && memory == kStateMemoryAttr))) {
+          parameter->setAttr(memory, MemoryKindAttr::get(module.getContext(), kept));
           layout = layout->withMemory(MemoryKind::device);
         }
         parameter->setAttr(attribute, *layout);

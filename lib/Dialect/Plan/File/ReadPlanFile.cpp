@@ -230,7 +230,7 @@ private:
       std::optional<Offload> offload = parseOffload(reader.getString("bound_offload"));
       claims.boundOffload = offload.value_or(Offload::none);
       if (!offload)
-        reader.fail("bound_offload", "must be none, some, optimizer, gradients or weights");
+        reader.fail("bound_offload", "must be one of " + listOffloads());
     }
     if (reader.find("bound_schedule"))
       claims.boundSchedule = reader.getString("bound_schedule");

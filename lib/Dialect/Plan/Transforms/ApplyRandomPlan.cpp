@@ -77,15 +77,16 @@ struct ApplyRandomPlan : windlass::plan::impl::ApplyRandomPlanBase<ApplyRandomPl
     return success();
   }
 
-  /// Keeps the state of some parameters on the host, and of some of these the gradients, or the weights that operators
-  /// read, where that is possible.
+  /// Keeps the state of some parameters on the host or its disk, and of some of these the gradients, or the weights
+  /// that operators read, on the host, where that is possible.
   void chooseMemories() {
-    auto host = MemoryKindAttr::get(&getContext(), MemoryKind::host);
+    auto host = MemoryKindAttr::get(&getContext(), MemoryKind::host),
+         disk = MemoryKindAttr::get(&getContext(), MemoryKind::disk);
     for (auto parameter : getOperation().getOps<train::ParameterOp>()) {
       if (parameter.getRole() != train::Role::weight || !parameter.getTrainable() || parameter.isRunningStatistic() ||
           !random.oneIn(2))
         continue;
-      parameter->setAttr(kStateMemoryAttr, host);
+      parameter->setAttr(kStateMemoryAttr, random.oneIn(3) ? disk : host);
       auto layoutOf = [&](StringRef name) { return parameter->getAttrOfType<LayoutAttr>(name); };
       if (random.oneIn(2) && isReadAsAccumulated(layoutOf(kGradientLayoutAttr), layoutOf(kMasterLayoutAttr), mesh))
         parameter->setAttr(kGradientMemoryAttr, host);

@@ -360,9 +360,9 @@ struct ApplyStrategy : windlass::plan::impl::ApplyStrategyBase<ApplyStrategy> {
     choice.pins = std::move(*pinned);
     std::optional<Offload> held = parseOffload(offload);
     if (!held)
-      return module.emitError("offload takes none, optimizer, gradients or weights");
+      return module.emitError("offload takes one of ") << listOffloads();
     if (*held != Offload::none)
-      keepOnHost(module, *held);
+      applyOffload(module, *held);
     return applyWithTiers(module, *named, choice);
   }
 

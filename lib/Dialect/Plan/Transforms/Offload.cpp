@@ -3,6 +3,9 @@
 #include "windlass/Dialect/Plan/IR/PlanOps.h"
 #include "windlass/Dialect/Train/IR/TrainOps.h"
 
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+
 using namespace mlir;
 using namespace windlass;
 using namespace windlass::plan;
@@ -13,6 +16,8 @@ std::optional<Offload> plan::parseOffload(StringRef name) {
       return offload;
   return std::nullopt;
 }
+
+std::string plan::listOffloads() { return llvm::join(llvm::map_range(kOffloads, stringifyOffload), ", "); }
 
 StringRef plan::stringifyOffload(Offload offload) {
   switch (offload) {
@@ -26,11 +31,13 @@ StringRef plan::stringifyOffload(Offload offload) {
     return "gradients";
   case Offload::weights:
     return "weights";
+  case Offload::disk:
+    return "disk";
   }
   llvm_unreachable("unknown offload");
 }
 
-void plan::keepOnHost(ModuleOp module, Offload offload) {
+void plan::applyOffload(ModuleOp module, Offload offload) {
   auto host = MemoryKindAttr::get(module.getContext(), MemoryKind::host);
   for (auto parameter : module.getOps<train::ParameterOp>()) {
     // Running statistics are small, and nothing on the host averages.
@@ -43,6 +50,8 @@ void plan::keepOnHost(ModuleOp module, Offload offload) {
       if (offload >= least && (parameter.getTrainable() || !isOfTraining))
         parameter->setAttr(attribute, host);
     }
+    if (offload == Offload::disk && parameter.getTrainable())
+      parameter->setAttr(kStateMemoryAttr, MemoryKindAttr::get(module.getContext(), MemoryKind::disk));
     parameter->removeAttr(kMayOffloadAttr);
     if (offload == Offload::some && parameter.getTrainable())
       parameter->setAttr(kMayOffloadAttr, UnitAttr::get(module.getContext()));

@@ -66,7 +66,7 @@ static bool hasOwnMaster(train::ParameterOp parameter) {
 }
 
 void plan::labelTiers(ModuleOp module, const TierRule &rule, const TierChoice &chosen) {
-  keepOnHost(module, rule.offload);
+  applyOffload(module, rule.offload);
   for (auto parameter : module.getOps<train::ParameterOp>()) {
     StringAttr symbol = parameter.getSymNameAttr();
     if (chosen.states.contains(symbol))

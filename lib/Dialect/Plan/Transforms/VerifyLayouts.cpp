@@ -31,8 +31,8 @@ LogicalResult verifyLayout(Emit emit, LayoutAttr layout, Type type, MeshAttr mes
     return failure();
   if (layout.getMemory() != MemoryKind::device)
     return emit() << "is kept on " << stringifyMemoryKind(layout.getMemory())
-                  << ", but only what parameters keep from step to step may be elsewhere than on the device, in the "
-                     "host's memory (--offload)";
+                  << ", but only what parameters keep from step to step may be elsewhere than on the device: in the "
+                     "host's memory and, of master copies, on its disk (--offload)";
   llvm::SmallSet<StringRef, 4> used;
   auto use = [&](StringAttr axis) -> LogicalResult {
     if (mesh.indexOf(axis.getValue()) < 0)
@@ -126,7 +126,7 @@ struct VerifyLayouts : windlass::plan::impl::VerifyLayoutsBase<VerifyLayouts> {
                      [](MemoryKind memory) { return memory != MemoryKind::device; }))
       return parameter.emitOpError("is a running statistic that is kept on the host, where nothing averages");
     if (getComputeMemory(parameter) != MemoryKind::device && parameter.getTrainable()) {
-      if (getStateMemory(parameter) != getComputeMemory(parameter))
+      if (getStateMemory(parameter) == MemoryKind::device)
         return parameter.emitOpError("keeps the weight that operators read on the host, but its master copy, of which "
                                      "that is made, is on the device");
       if (auto compute = parameter->getAttrOfType<LayoutAttr>(kLayoutAttr); !haveSameParts(compute, master, mesh))
@@ -137,7 +137,7 @@ struct VerifyLayouts : windlass::plan::impl::VerifyLayoutsBase<VerifyLayouts> {
     if (!gradient)
       return success();
     if (getGradientMemory(parameter) != MemoryKind::device) {
-      if (getStateMemory(parameter) != getGradientMemory(parameter))
+      if (getStateMemory(parameter) == MemoryKind::device)
         return parameter.emitOpError("accumulates its gradient on the host, but its master copy, which the gradient "
                                      "updates, is on the device");
       if (!isReadAsAccumulated(gradient, master, mesh))

@@ -82,6 +82,8 @@ static LogicalResult verifyKernelStream(Operation *op, FlatSymbolRefAttr name, c
     break;
   case StreamKind::h2d:
   case StreamKind::d2h:
+  case StreamKind::disk_read:
+  case StreamKind::disk_write:
     if (kernel && kernel->kind == KernelKind::copy)
       return verifyMovedBytes(op);
     runs = "copies";

@@ -5,6 +5,7 @@
 #include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
+using namespace windlass;
 using namespace windlass::sched;
 
 std::string windlass::sched::describePositions(CommunicatorOp communicator) {
@@ -19,6 +20,33 @@ std::string windlass::sched::describePositions(CommunicatorOp communicator) {
 }
 
 std::string windlass::sched::getMessagesName(int64_t peer) { return "messages with position " + std::to_string(peer); }
+
+StreamMemories windlass::sched::getMemories(StreamKind kind) {
+  using plan::MemoryKind;
+  switch (kind) {
+  case StreamKind::compute:
+  case StreamKind::communicator:
+    return {MemoryKind::device, MemoryKind::device};
+  case StreamKind::h2d:
+    return {MemoryKind::host, MemoryKind::device};
+  case StreamKind::d2h:
+    return {MemoryKind::device, MemoryKind::host};
+  case StreamKind::host:
+    return {MemoryKind::host, MemoryKind::host};
+  case StreamKind::disk_read:
+    return {MemoryKind::disk, MemoryKind::host};
+  case StreamKind::disk_write:
+    return {MemoryKind::host, MemoryKind::disk};
+  }
+  llvm_unreachable("unknown kind of stream");
+}
+
+std::optional<StreamKind> windlass::sched::findMovingKind(plan::MemoryKind from, plan::MemoryKind to) {
+  for (StreamKind kind : {StreamKind::h2d, StreamKind::d2h, StreamKind::disk_read, StreamKind::disk_write})
+    if (StreamMemories memories = getMemories(kind); memories.read == from && memories.written == to)
+      return kind;
+  return std::nullopt;
+}
 
 StreamTable::StreamTable(ProgramOp program) {
   for (StreamOp stream : program.getOps<StreamOp>()) {

@@ -11,9 +11,6 @@ static bool isViewOp(Operation *op) {
   return isa<train::ReshapeOp, train::TransposeOp, train::BroadcastOp, train::SliceOp, train::SplitOp>(op);
 }
 
-/// Returns the arity of a launch with the operands and results of `op`, and without terms.
-static KernelArity getArity(Operation *op) { return {op->getNumOperands(), op->getNumResults(), 0}; }
-
 static SmallVector<int64_t> invert(ArrayRef<int64_t> permutation) {
   SmallVector<int64_t> inverse(permutation.size());
   for (auto [i, dim] : llvm::enumerate(permutation))
@@ -40,8 +37,7 @@ LogicalResult FunctionLowering::run(ArrayRef<View> arguments, SmallVectorImpl<Vi
   for (Operation &op : body)
     if (auto name = op.getAttrOfType<FlatSymbolRefAttr>("resource"); name && isa<LoadOp, StoreOp, AddToOp>(op))
       resourceUsers[name].push_back(&op);
-  for (auto move : body.getOps<MoveOp>())
-    largestMove = std::max(largestMove, getTensorBytes(tensorType(move.getResult())));
+  measureMoves(body);
 
   for (Operation &op : body.without_terminator()) {
     if (skipped.contains(&op))
@@ -436,6 +432,8 @@ void FunctionLowering::makeOutputs(Operation *op, bool canAccumulate, Command &c
       if (isa<AddToOp>(destination->consumer))
         delivered.insert(destination->consumer);
       command.outs.push_back(destination->view);
+    } else if (Value replaced = findMovedHere(op, result.getResultNumber())) {
+      command.outs.push_back(views.lookup(replaced));
     } else {
       command.outs.push_back(allocateFor(result));
     }

@@ -6,6 +6,9 @@
 
 namespace windlass::sched {
 
+/// Returns the arity of a launch with the operands and results of `op`, and without terms.
+inline KernelArity getArity(mlir::Operation *op) { return {op->getNumOperands(), op->getNumResults(), 0}; }
+
 class FunctionLowering {
 public:
   FunctionLowering(ProgramLowering &program, mlir::func::FuncOp function) : program(program), function(function) {}
@@ -66,6 +69,9 @@ private:
   /// Makes the views to write the results to. A destination that adds is used only where `canAccumulate`; otherwise the
   /// value gets memory of its own and `finish` adds it. Sets the outputs and the mode of `command`.
   void makeOutputs(mlir::Operation *op, bool canAccumulate, Command &command);
+  /// Returns the operand that the kernel of `op` changes into a result, where a move has brought it for `op` only; null
+  /// elsewhere.
+  static mlir::Value findMovedHere(mlir::Operation *op, unsigned result);
   View allocate(mlir::RankedTensorType type);
   /// Allocates memory for a result in the order of dims that suits its users.
   View allocateFor(mlir::Value value);
@@ -91,9 +97,14 @@ private:
     llvm::SmallVector<Tensor> tensors;
     size_t first = 0;
     int64_t bytes = 0;
+    /// The most bytes that go together.
+    int64_t largest = 0;
   };
-  /// Makes room for a tensor beside those that hold memory, so that all take twice the bytes of the largest one that
-  /// the function moves at most: calls `release` with each that has to be no longer used.
+  /// Says how many bytes go together: those of the largest tensor that the function moves, and what one operator's
+  /// results bring to the disk, each of which waits for the operator.
+  void measureMoves(mlir::Block &body);
+  /// Makes room for a tensor beside those that hold memory, so that all take at most twice what goes together: calls
+  /// `release` with each that has to be no longer used.
   void makeRoom(Transit &transit, int64_t bytes, llvm::function_ref<void(const Transit::Tensor &)> release);
   void add(Transit &transit, unsigned storage, std::optional<int64_t> made = std::nullopt);
   /// Makes the compute stream wait for the event, if something is in use until then.
@@ -144,11 +155,9 @@ private:
   llvm::SmallDenseSet<unsigned> waited;
   /// Whether the function has a command on the host's stream.
   bool hasHostBegun = false;
-  /// The tensors on the host that have been copied there, and those that are copied back; those of the device that are
-  /// copied from it.
+  /// The tensors on the host that have been copied there from the device, and those that are copied back or to the
+  /// disk; those of the device that are copied from it.
   Transit arriving, leaving, departing;
-  /// The bytes of the largest tensor that the function moves.
-  int64_t largestMove = 0;
   /// Where the operator that is lowered runs, and its results are.
   plan::MemoryKind memory = plan::MemoryKind::device;
   llvm::DenseMap<mlir::Attribute, mlir::SmallVector<mlir::Operation *>> resourceUsers;

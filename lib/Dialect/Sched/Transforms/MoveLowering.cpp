@@ -2,6 +2,7 @@
 #include "FunctionLowering.h"
 
 #include "windlass/Dialect/Sched/Analysis/Owner.h"
+#include "windlass/Dialect/Sched/IR/Streams.h"
 
 using namespace mlir;
 using namespace windlass;
@@ -59,16 +60,33 @@ void FunctionLowering::releaseOnHost(unsigned storage, Operation *op) {
   auto it = pending.find(storage);
   if (it == pending.end())
     return;
-  for (StreamKind kind : {StreamKind::d2h, StreamKind::host})
+  SmallVector<StreamKind> writers = {StreamKind::d2h, StreamKind::host};
+  if (program.usesDisk())
+    writers.push_back(StreamKind::disk_read);
+  for (StreamKind kind : writers)
     if (unsigned stream = program.getStream(kind); stream != it->second.stream)
       pushEvent(Command::Kind::Wait, stream, it->second.event, op);
   commands.back().keepsAlive.push_back(storage);
   pending.erase(storage);
 }
 
+void FunctionLowering::measureMoves(Block &body) {
+  int64_t largest = 0;
+  llvm::DenseMap<Operation *, int64_t> written;
+  for (auto move : body.getOps<MoveOp>()) {
+    int64_t bytes = getTensorBytes(cast<RankedTensorType>(move.getResult().getType()));
+    largest = std::max(largest, bytes);
+    if (move.getMemory() == plan::MemoryKind::disk)
+      written[move.getInput().getDefiningOp()] += bytes;
+  }
+  arriving.largest = leaving.largest = departing.largest = largest;
+  for (auto [op, bytes] : written)
+    leaving.largest = std::max(leaving.largest, bytes);
+}
+
 void FunctionLowering::makeRoom(Transit &transit, int64_t bytes,
                                 llvm::function_ref<void(const Transit::Tensor &)> release) {
-  while (transit.first < transit.tensors.size() && transit.bytes + bytes > 2 * largestMove) {
+  while (transit.first < transit.tensors.size() && transit.bytes + bytes > 2 * transit.largest) {
     const Transit::Tensor &oldest = transit.tensors[transit.first++];
     transit.bytes -= program.storages[oldest.storage].bytes;
     release(oldest);
@@ -85,13 +103,23 @@ void FunctionLowering::waitIfPending(int64_t event, Operation *op) {
     pushWait(event, op->getLoc(), op->getAttr(plan::kRepeatAttr));
 }
 
+Value FunctionLowering::findMovedHere(Operation *op, unsigned result) {
+  const KernelRow *row = findRow(op);
+  std::optional<size_t> replaced = row ? row->getReplaced(getArity(op), result) : std::nullopt;
+  Value operand = replaced ? op->getOperand(*replaced) : Value();
+  return operand && operand.hasOneUse() && operand.getDefiningOp<MoveOp>() ? operand : Value();
+}
+
 LogicalResult FunctionLowering::lowerMove(MoveOp op) {
   View input = makeDense(op, views.lookup(op.getInput()));
+  std::optional<StreamKind> kind = findMovingKind(program.storages[input.storage].memory, op.getMemory());
+  if (!kind)
+    return op.emitOpError("moves a value between memories that no stream connects: run sched-verify-async first");
   memory = op.getMemory();
-  bool isToHost = memory == plan::MemoryKind::host;
+  bool isFromDevice = kind == StreamKind::d2h;
   Command command(Command::Kind::Launch, op.getLoc());
   command.kernel = KernelKind::copy;
-  command.stream = program.getStream(isToHost ? StreamKind::d2h : StreamKind::h2d);
+  command.stream = program.getStream(*kind);
   command.repeat = op->getAttr(plan::kRepeatAttr);
   command.id = op->getAttr(train::kIdAttr);
   command.owner = getOwner(op, program.getSymbols());
@@ -99,7 +127,7 @@ LogicalResult FunctionLowering::lowerMove(MoveOp op) {
   int64_t bytes = getTensorBytes(cast<RankedTensorType>(op.getResult().getType()));
   // A number stays until the end: many steps read it.
   bool isNumber = input.getElements() == 1;
-  if (isToHost && !isNumber)
+  if (isFromDevice && !isNumber)
     makeRoom(arriving, bytes, [&](const Transit::Tensor &oldest) { releaseOnHost(oldest.storage, op); });
   makeOutputs(op, /*canAccumulate=*/false, command);
   View wanted = command.outs.front();
@@ -109,14 +137,14 @@ LogicalResult FunctionLowering::lowerMove(MoveOp op) {
   auto maker = pending.find(input.storage);
   std::optional<int64_t> made = maker == pending.end() ? std::nullopt : std::optional(maker->second.event);
   pushBeside(std::move(command), op);
-  if (isToHost && !isNumber && program.storages[moved.storage].isTransient)
+  if (isFromDevice && !isNumber && program.storages[moved.storage].isTransient)
     add(arriving, moved.storage);
   if (!isNumber && program.storages[input.storage].isTransient) {
     // What follows on the compute stream, or on the host, may have the place of what was copied before, and of what a
     // collective has made that from.
-    Transit &source = isToHost ? departing : leaving;
+    Transit &source = isFromDevice ? departing : leaving;
     makeRoom(source, bytes, [&](const Transit::Tensor &oldest) {
-      if (!isToHost)
+      if (!isFromDevice)
         return releaseOnHost(oldest.storage, op);
       if (oldest.made)
         waitIfPending(*oldest.made, op);

@@ -23,6 +23,7 @@ ProgramLowering::ProgramLowering(ProgramOp program, llvm::MapVector<int64_t, Slo
     Storage storage;
     storage.bytes = getTensorBytes(resource.getTensorType());
     storage.memory = resource.getLayout().getMemory();
+    hasDisk |= storage.memory == plan::MemoryKind::disk;
     storage.isTransient = false;
     storage.isMutableInStep =
         !llvm::is_contained({ResourceKind::input, ResourceKind::parameter, ResourceKind::master, ResourceKind::value,
@@ -365,6 +366,10 @@ void ProgramLowering::placeSlots(ArrayRef<unsigned> resources, int64_t &end) {
   }
 }
 
+int64_t ProgramLowering::getAlignment(plan::MemoryKind memory) const {
+  return hasDisk && memory != plan::MemoryKind::device ? kDiskAlignment : kAlignment;
+}
+
 int64_t ProgramLowering::placePermanent(plan::MemoryKind memory, const llvm::SetVector<unsigned> &resources) {
   int64_t end = 0;
   auto place = [&](unsigned number) {
@@ -372,7 +377,7 @@ int64_t ProgramLowering::placePermanent(plan::MemoryKind memory, const llvm::Set
     if (!isPermanent(storage) || storage.memory != memory)
       return;
     storage.offset = end;
-    end = llvm::alignTo(end + storage.bytes, kAlignment);
+    end = llvm::alignTo(end + storage.bytes, getAlignment(memory));
   };
   llvm::for_each(resources, place);
   for (unsigned number = 0; number < storages.size(); ++number)
@@ -390,7 +395,7 @@ void ProgramLowering::placeTransients(plan::MemoryKind memory, int64_t end, Arra
       intervals.push_back({storage.bytes, lifetimes[index].first, lifetimes[index].last});
       transients.push_back(index);
     }
-  schedule::Packing packing = schedule::packIntervals(intervals, kAlignment);
+  schedule::Packing packing = schedule::packIntervals(intervals, getAlignment(memory));
   for (auto [index, offset] : llvm::zip_equal(transients, packing.offsets))
     storages[index].offset = end + offset;
   arenaBytes[memory] = end + packing.bytes;
@@ -417,7 +422,8 @@ void ProgramLowering::placeStorages() {
   placeSlots(resources.getArrayRef(), end);
   std::vector<Command *> timeline = getTimeline();
   placeTransients(plan::MemoryKind::device, end, timeline);
-  placeTransients(plan::MemoryKind::host, placePermanent(plan::MemoryKind::host, resources), timeline);
+  for (plan::MemoryKind memory : {plan::MemoryKind::host, plan::MemoryKind::disk})
+    placeTransients(memory, placePermanent(memory, resources), timeline);
   remark::analysis(program.getLoc(), remark::RemarkOpts::name("arena").category("sched-lower-to-commands"))
       << remark::metric("bytes", arenaBytes[plan::MemoryKind::device]) << remark::metric("resource_bytes", end)
       << remark::metric("largest_live_set", liveBytes);
@@ -428,7 +434,9 @@ FlatSymbolRefAttr ProgramLowering::getArenaName(unsigned storage) const {
   if (its.chunk)
     return slotsNames.at({*its.chunk, its.isHanded});
   return FlatSymbolRefAttr::get(const_cast<ProgramOp &>(program).getContext(),
-                                its.memory == plan::MemoryKind::host ? kHostArena : kDeviceArena);
+                                its.memory == plan::MemoryKind::device ? kDeviceArena
+                                : its.memory == plan::MemoryKind::host ? kHostArena
+                                                                       : kDiskArena);
 }
 
 void ProgramLowering::emit() {
@@ -458,8 +466,9 @@ void ProgramLowering::emitArena() {
   arena->setAttr(kPeakAttr, peak);
   arena->setAttr(kPermanentBytesAttr, builder.getI64IntegerAttr(permanentBytes));
   arena->setAttr(kStashBytesAttr, builder.getI64IntegerAttr(stashBytes));
-  if (int64_t bytes = arenaBytes[plan::MemoryKind::host])
-    ArenaOp::create(builder, program.getLoc(), kHostArena, plan::MemoryKind::host, bytes);
+  for (auto [name, kind] : {std::pair(kHostArena, plan::MemoryKind::host), {kDiskArena, plan::MemoryKind::disk}})
+    if (int64_t bytes = arenaBytes[kind])
+      ArenaOp::create(builder, program.getLoc(), name, kind, bytes);
   // The model may have parameters of these names.
   auto declare = [&](Operation *op) { return FlatSymbolRefAttr::get(symbols.insert(op)); };
   for (auto &[chunk, its] : slots)

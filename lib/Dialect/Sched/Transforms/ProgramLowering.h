@@ -129,6 +129,8 @@ public:
   unsigned addTransient(int64_t bytes, plan::MemoryKind memory);
   /// Returns the number of the stream of a kind that a program has one of at most. It is created at its first use.
   unsigned getStream(StreamKind kind);
+  /// Whether resources are on a disk.
+  bool usesDisk() const { return hasDisk; }
   ResourceOp getResource(mlir::FlatSymbolRefAttr name) { return symbols.lookup<ResourceOp>(name.getValue()); }
   const mlir::SymbolTable &getSymbols() const { return symbols; }
   View getView(ResourceOp resource) const { return resourceViews.lookup(resource.getSymNameAttr()); }
@@ -161,6 +163,7 @@ private:
   std::map<std::pair<int64_t, bool>, mlir::FlatSymbolRefAttr> slotsNames;
   /// The bytes of each arena.
   std::map<plan::MemoryKind, int64_t> arenaBytes;
+  bool hasDisk = false;
   /// Those of the device's.
   int64_t permanentBytes = 0, liveBytes = 0, stashBytes = 0;
   mlir::DictionaryAttr peak;
@@ -175,6 +178,8 @@ private:
   void placeSlots(llvm::ArrayRef<unsigned> resources, int64_t &end);
   /// Gives the stash of a chunk its offsets in slots whose other storages have theirs. `intervals` has all storages.
   void placeStash(int64_t chunk, llvm::ArrayRef<schedule::LiveInterval> intervals, Slots &its);
+  /// Returns what the storages of an arena begin at multiples of.
+  int64_t getAlignment(plan::MemoryKind memory) const;
   /// Places what lives for the whole run in the arena of a kind; returns where it ends.
   int64_t placePermanent(plan::MemoryKind memory, const llvm::SetVector<unsigned> &resources);
   /// Places the transients of an arena from `end` on, by the times of the timeline in which they are live.

@@ -2,6 +2,7 @@
 #include "windlass/Dialect/Sched/IR/Programs.h"
 #include "windlass/Dialect/Sched/IR/Schedules.h"
 #include "windlass/Dialect/Sched/IR/StepFunctions.h"
+#include "windlass/Dialect/Sched/IR/Streams.h"
 #include "windlass/Dialect/Sched/Transforms/Passes.h"
 
 #include "llvm/ADT/StringSet.h"
@@ -213,10 +214,10 @@ private:
     auto name = op.getAttrOfType<FlatSymbolRefAttr>("resource");
     auto resource = name ? symbols.lookup<ResourceOp>(name.getValue()) : ResourceOp();
     if (auto move = llvm::dyn_cast<MoveOp>(op)) {
-      if (move.getMemory() == memory || move.getMemory() == plan::MemoryKind::disk)
+      if (!findMovingKind(memory, move.getMemory()))
         return op.emitOpError("moves a value in memory of kind ")
                << stringifyMemoryKind(memory) << " to kind " << stringifyMemoryKind(move.getMemory())
-               << ": values move between the device and the host";
+               << ": values move between the device and the host, and between the host and the disk";
       memory = move.getMemory();
     } else if (llvm::isa<LoadOp>(op)) {
       memory = resource.getLayout().getMemory();
@@ -230,6 +231,8 @@ private:
       if (!row || !row->runsOnHost)
         return op.emitOpError("reads memory of kind ") << stringifyMemoryKind(memory) << ", but runs on devices only";
     }
+    if (memory == plan::MemoryKind::disk && !llvm::isa<LoadOp, StoreOp, MoveOp>(op))
+      return op.emitOpError("reads memory of kind disk, where nothing computes: bring it to the host with sched.move");
     if (memory != plan::MemoryKind::device)
       for (Value result : op.getResults())
         memories[result] = memory;

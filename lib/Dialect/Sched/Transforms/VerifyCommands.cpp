@@ -125,8 +125,6 @@ private:
 
   LogicalResult checkArenas() {
     for (ArenaOp arena : program.getOps<ArenaOp>()) {
-      if (arena.getKind() == plan::MemoryKind::disk)
-        return arena.emitOpError("is of kind disk, which no stream reads or writes; keep it in the host's memory");
       if (getArena(program, arena.getKind()) != arena)
         return arena.emitOpError("is a second arena of kind ") << stringifyMemoryKind(arena.getKind());
       int64_t bytes = arena.getBytes();
@@ -288,9 +286,8 @@ private:
   /// Checks that a command's operands and results are in the memories that its stream works on.
   LogicalResult checkMemories(Operation *op) {
     StreamKind kind = streams.getKind(streams.getNumber(op));
-    auto check = [&](StringRef verb, Value buffer, bool isOnHost) -> LogicalResult {
+    auto check = [&](StringRef verb, Value buffer, plan::MemoryKind memory) -> LogicalResult {
       const Arena &arena = *coverages[buffer].arena;
-      plan::MemoryKind memory = isOnHost ? plan::MemoryKind::host : plan::MemoryKind::device;
       if (arena.kind == memory)
         return success();
       return op->emitOpError(verb) << "s @" << arena.name.getValue() << ", of kind " << stringifyMemoryKind(arena.kind)
@@ -298,11 +295,12 @@ private:
                                    << " memory of kind " << stringifyMemoryKind(memory);
     };
     auto [ins, outs] = getInsAndOuts(op);
+    auto [read, written] = getMemories(kind);
     for (Value in : ins)
-      if (failed(check("read", in, kind == StreamKind::h2d || kind == StreamKind::host)))
+      if (failed(check("read", in, read)))
         return failure();
     for (Value out : outs)
-      if (failed(check("write", out, kind == StreamKind::d2h || kind == StreamKind::host)))
+      if (failed(check("write", out, written)))
         return failure();
     return success();
   }

@@ -3,6 +3,7 @@
 #define WINDLASS_RT_CONTEXT_H
 
 #include "windlass/rt/communicator.h"
+#include "windlass/rt/disk.h"
 #include "windlass/rt/program.h"
 #include "windlass/rt/status.h"
 #include "windlass/rt/stream.h"
@@ -27,24 +28,33 @@ public:
   /// processor that touches them first.
   status allocate(std::int64_t bytes, const char *what, memory_kind kind = memory_kind::device,
                   std::int32_t threads = 1);
+  /// Makes an arena that is a file in `folder`. Its addresses only name bytes: nothing is behind them.
+  status open(std::int64_t bytes, const char *what, const std::string &folder);
   std::byte *at(std::int64_t offset) const { return base_ + offset; }
   std::int64_t size() const { return size_; }
   memory_kind kind() const { return kind_; }
+  /// Returns the file of an arena of kind disk.
+  disk_file *file() { return &file_; }
 
 private:
+  status map(std::int64_t bytes, const char *what, int protection, int flags);
+
   std::byte *base_ = nullptr;
   std::int64_t size_ = 0;
   memory_kind kind_ = memory_kind::device;
+  disk_file file_;
 };
 
 class context {
 public:
-  /// Allocates what the job plans for rank `world.rank()`; `threads` is the size of the compute team. Collective over
-  /// all ranks.
-  status create(const job &j, transport &world, std::int32_t threads);
+  /// Allocates what the job plans for rank `world.rank()`, and what it plans on the disk in the folder `disk`;
+  /// `threads` is the size of the compute team. Collective over all ranks.
+  status create(const job &j, transport &world, std::int32_t threads, const std::string &disk = ".");
 
   arena &get_arena(std::int32_t i) { return arenas_[static_cast<std::size_t>(i)]; }
   std::byte *at(const place &where) { return get_arena(where.arena).at(where.offset); }
+  /// Returns the arena of kind disk that an address is in; null where it is in none.
+  arena *find_disk(const std::byte *address);
   /// Returns the stream of kind compute.
   stream &compute() { return *streams_[static_cast<std::size_t>(compute_)]; }
   stream &get_stream(std::int32_t i) { return *streams_[static_cast<std::size_t>(i)]; }

@@ -6,8 +6,9 @@
 
 namespace windlass::rt {
 
-/// The memory that an arena is allocated in: the device's, or host memory that the device copies from and to.
-enum class memory_kind : std::int32_t { device, pinned };
+/// The memory that an arena is allocated in: the device's, host memory that the device copies from and to, or a file on
+/// the host's disk.
+enum class memory_kind : std::int32_t { device, pinned, disk };
 
 /// The place where something begins: the number of its arena in the program, and its offset there in bytes. Two arenas
 /// never share a byte.

@@ -163,8 +163,9 @@ struct scalar_entry {
 };
 
 /// The commands of a stream: the kernels of the step, the collectives of one communicator, sends and receives of
-/// actions, copies from host memory to the device's or back, or kernels on host memory, which the host's threads run.
-enum class stream_kind : std::int32_t { compute, communicator, peer, h2d, d2h, host };
+/// actions, copies from host memory to the device's or back, kernels on host memory, which the host's threads run, or
+/// copies from the disk to host memory or back.
+enum class stream_kind : std::int32_t { compute, communicator, peer, h2d, d2h, host, disk_read, disk_write };
 
 struct stream_entry {
   stream_kind kind = stream_kind::compute;
@@ -310,7 +311,7 @@ const chunk_entry *find_chunk(const program &p, std::int32_t chunk);
 std::int32_t count_ranks(const job &j);
 
 /// The version that this runtime reads.
-constexpr std::int32_t job_version = 4;
+constexpr std::int32_t job_version = 5;
 
 /// Runs as the emitted program's `main`: reads flags, starts or joins the ranks, trains, returns the exit code.
 int run_program(const job &j, int argc, char **argv);

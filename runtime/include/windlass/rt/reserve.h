@@ -24,6 +24,7 @@ struct reserve_need {
   std::vector<communicator> communicators; ///< the plan's communicators
   std::int32_t copy_streams = 0;           ///< between the device's memory and the host's
   std::int32_t host_streams = 0;           ///< of kernels on the host's memory, each with a team of `threads`
+  std::int32_t disk_streams = 0;           ///< between the disk and the host's memory
   std::int64_t scratch_bytes = 0;          ///< of the compute stream, per thread
   std::int64_t tensors = 0;                ///< parameters, optimizer state and inputs
   std::int64_t input_bytes = 0;            ///< of the inputs of one micro-batch

@@ -59,7 +59,7 @@ module attributes {plan.mesh = #plan.mesh<[<"hosts", 2, replica>, <"a", 2>, <"in
 // -----
 
 module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
-  // expected-error @below {{plan.master_layout is kept on host, but only what parameters keep from step to step may be elsewhere than on the device, in the host's memory (--offload)}}
+  // expected-error @below {{plan.master_layout is kept on host, but only what parameters keep from step to step may be elsewhere than on the device: in the host's memory and, of master copies, on its disk (--offload)}}
   train.parameter weight @w "w" : tensor<4xf32> from #train.source<none> {plan.layout = #plan.layout<[<[<4>]>]>, plan.master_layout = #plan.layout<[<[<4>]>] memory = host>}
 }
 

@@ -580,6 +580,25 @@ sched.program @program on <[]> {
 module {
 sched.program @program on <[]> {
   sched.resource parameter @w : tensor<8xf32> of tensor<8xf32> <[<[<8>]>]>
+  sched.resource master @m : tensor<8xf32> of tensor<8xf32> <[<[<8>]>] memory = disk>
+  func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} { return }
+  func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} { return }
+  func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} { return }
+  func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} {
+    %m = sched.load @m : tensor<8xf32>
+    // expected-error @below {{reads memory of kind disk, where nothing computes: bring it to the host with sched.move}}
+    %s = train.square_sum %m : tensor<8xf32> -> tensor<f32>
+    return
+  }
+  sched.schedule [#sched.action<forward>, #sched.action<backward>, #sched.action<reduce>, #sched.action<update>]
+}
+}
+
+// -----
+
+module {
+sched.program @program on <[]> {
+  sched.resource parameter @w : tensor<8xf32> of tensor<8xf32> <[<[<8>]>]>
   sched.resource master @m : tensor<8xf32> of tensor<8xf32> <[<[<8>]>] memory = host>
   func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} { return }
   func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} { return }
@@ -607,7 +626,7 @@ sched.program @program on <[]> {
   func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} {
     %w = sched.load @w : tensor<8xf32>
     %m = sched.load @m : tensor<8xf32>
-    // expected-error @below {{moves a value in memory of kind device to kind device: values move between the device and the host}}
+    // expected-error @below {{moves a value in memory of kind device to kind device: values move between the device and the host, and between the host and the disk}}
     %s = sched.move %w to device : tensor<8xf32>
     return
   }

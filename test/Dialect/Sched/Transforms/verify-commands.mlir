@@ -917,9 +917,33 @@ sched.arena @more_host_memory host bytes 256
 // -----
 
 sched.program @program on <[]> {
+// What is read from a disk arrives on the host.
 sched.arena @device_arena device bytes 256
-// expected-error @below {{is of kind disk, which no stream reads or writes; keep it in the host's memory}}
 sched.arena @file disk bytes 256
+sched.stream @read disk_read
+func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
+  %a = sched.buffer @device_arena[64] : memref<4xf32>
+  %b = sched.buffer @file[64] : memref<4xf32>
+  // expected-error @below {{writes @device_arena, of kind device, but on a stream of kind disk_read commands write memory of kind host}}
+  sched.launch copy on @read ins(%b) outs(%a) {} : (memref<4xf32>) -> memref<4xf32>
+  return
+}
+}
+
+// -----
+
+sched.program @program on <[]> {
+sched.arena @device_arena device bytes 256
+sched.arena @host_arena host bytes 256
+sched.arena @file disk bytes 256
+sched.stream @write disk_write
+func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} {
+  %a = sched.buffer @host_arena[64] : memref<4xf32>
+  %b = sched.buffer @file[64] : memref<4xf32>
+  // expected-error @below {{reads @file, of kind disk, but on a stream of kind disk_write commands read memory of kind host}}
+  sched.launch copy on @write ins(%b) outs(%a) {} : (memref<4xf32>) -> memref<4xf32>
+  return
+}
 }
 
 // -----

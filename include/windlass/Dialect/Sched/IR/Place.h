@@ -14,6 +14,10 @@ namespace windlass::sched {
 /// Every storage, every part of a bucket and every slot begins at a multiple of this (bytes).
 constexpr int64_t kAlignment = 64;
 
+/// In the arenas of the disk and the host, storages begin at multiples of this (bytes) where a program has both: what
+/// is read from a disk directly begins at a page on either side.
+constexpr int64_t kDiskAlignment = 4096;
+
 /// The first byte of a buffer or resource. An offset alone identifies no byte: equal offsets into two arenas, or into
 /// the slots of two chunks, are different bytes.
 struct Place {

@@ -171,7 +171,7 @@ def MoveOp : Sched_Op<"move", [Pure, AllTypesMatch<["input", "result"]>]> {
   let description = [{
     Resources say by their layouts which memory they are in; other results are where their operands are, and all
     operands of an operator are in one kind of memory. Only optimizer steps and element-wise functions run on values in
-    the host's memory.
+    the host's memory, and none on those on a disk, which move from and to the host's memory only.
   }];
   let arguments = (ins Train_Tensor:$input, Plan_MemoryKindAttr:$memory);
   let results = (outs Train_Tensor:$result);

@@ -22,8 +22,8 @@ def ArenaOp : Sched_Declaration<"arena", [Symbol]> {
   let summary = "one allocation of `bytes` in a kind of memory";
   let description = [{
     `device` is the memory that kernels of the compute stream and collectives work on, `host` memory of the host that
-    copies between the two reach (pinned, where the device is a GPU). A program has one arena of a kind at most. `disk`
-    is reserved: no stream moves data to or from it, and no program with such an arena can run.
+    copies between the two reach (pinned, where the device is a GPU), `disk` a file that is read into the host's memory
+    and written from there. A program has one arena of a kind at most.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, Plan_MemoryKindAttr:$kind, I64Attr:$bytes);
   let assemblyFormat = "$sym_name $kind `bytes` $bytes attr-dict";
@@ -59,9 +59,9 @@ def StreamOp : Sched_Declaration<"stream", [Symbol]> {
     A stream has a number, by which schedules are checked and emitted programs name it: its place among the streams of
     the program. `kind` says what runs on it: kernels on memory of the device (`compute`, one stream of a program), the
     collectives of one communicator (`communicator`), copies from the host's arena to the device's (`h2d`) and back
-    (`d2h`), or kernels that the host runs on its own arena (`host`): fused functions, and the kernels that the table
-    Kernels.def marks for the host. A copy to another memory moves bytes: its operand and result are dense and of one
-    type.
+    (`d2h`), kernels that the host runs on its own arena (`host`): fused functions, and the kernels that the table
+    Kernels.def marks for the host; or copies from the disk's arena to the host's (`disk_read`) and back (`disk_write`).
+    A copy to another memory moves bytes: its operand and result are dense and of one type.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, Sched_StreamKindAttr:$kind);
   let assemblyFormat = "$sym_name $kind attr-dict";

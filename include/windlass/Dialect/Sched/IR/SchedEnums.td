@@ -67,7 +67,8 @@ def Sched_StepRole : Sched_Enum<"StepRole", "what a function does in a run", [
 
 def Sched_StreamKind : Sched_Enum<"StreamKind", "what runs on a stream", [
   I32EnumAttrCase<"compute", 0>, I32EnumAttrCase<"communicator", 1>, I32EnumAttrCase<"h2d", 2>,
-  I32EnumAttrCase<"d2h", 3>, I32EnumAttrCase<"host", 4>]>;
+  I32EnumAttrCase<"d2h", 3>, I32EnumAttrCase<"host", 4>, I32EnumAttrCase<"disk_read", 5>,
+  I32EnumAttrCase<"disk_write", 6>]>;
 def Sched_StreamKindAttr : EnumAttr<SchedDialect, Sched_StreamKind, "stream_kind">;
 
 def Sched_CollectiveKind : Sched_Enum<"CollectiveKind", "collective", [

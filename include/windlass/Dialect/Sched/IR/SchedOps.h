@@ -28,6 +28,7 @@ constexpr char kPlacementAttr[] = "sched.placement";
 /// The names of the arenas in the memory of the device and of the host.
 constexpr char kDeviceArena[] = "device_arena";
 constexpr char kHostArena[] = "host_arena";
+constexpr char kDiskArena[] = "disk_arena";
 
 /// Function: UnitAttr on the scalar functions that sched.map and sched.launch_map name.
 constexpr char kScalarFunctionAttr[] = "sched.scalar_function";

@@ -16,6 +16,17 @@ std::string describePositions(CommunicatorOp communicator);
 /// Returns the name of the stream of the messages with another position, in timelines and reports.
 std::string getMessagesName(int64_t peer);
 
+/// The memories that commands on a stream read and write.
+struct StreamMemories {
+  plan::MemoryKind read = plan::MemoryKind::device, written = plan::MemoryKind::device;
+};
+
+/// Returns the memories of streams of a kind.
+StreamMemories getMemories(StreamKind kind);
+
+/// Returns the kind of the streams that move values from one memory to another; none where no stream does.
+std::optional<StreamKind> findMovingKind(plan::MemoryKind from, plan::MemoryKind to);
+
 /// Numbers the streams of a program, in the order of their declaration. Commands must have passed their verifiers: they
 /// name streams and communicators of the program.
 class StreamTable {
