@@ -163,6 +163,13 @@ int open(const char *name, int flags, ...) {
   return openat(AT_FDCWD, name, flags, mode);
 }
 
+int mkostemp(char *name, int flags) {
+  static int (*next)(char *, int);
+  if (next == NULL)
+    *(void **)&next = dlsym(RTLD_NEXT, "mkostemp");
+  return is_replaced_at("open", AT_FDCWD, name) ? fail() : next(name, flags);
+}
+
 int clock_gettime(clockid_t clock, struct timespec *now) {
   static int (*next)(clockid_t, struct timespec *);
   if (next == NULL)

@@ -48,7 +48,7 @@ class KilledRunTest(common.Case):
         whole = self.folder / 'whole'
         disk = self.folder / 'disk'
         disk.mkdir()
-        outcome = self.succeed('train', model, '--data', data, '--steps', STEPS, '--checkpoint-every', 1, '-o', whole, '-v', '--disk', disk, *offload)
+        outcome = self.succeed('train', model, '--data', data, '--steps', STEPS, '--checkpoint-every', 1, '--threads', 1, '-o', whole, '-v', '--disk', disk, *offload)
         program = str(common.built_folder(outcome) / 'build' / 'train')
         self.command = [program, '--data', str(data), '--steps', str(STEPS), '--checkpoint-every', '1', '--threads', '1', '-q', '--disk', str(disk)]
         expected = self.held(whole)

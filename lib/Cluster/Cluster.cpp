@@ -25,6 +25,14 @@ int64_t Cluster::getDevices() const {
 
 const std::string &Cluster::getBackend() const { return deviceTypes.begin()->second.backend; }
 
+bool Cluster::isEmulated() const {
+  return getBackend() == "cpu" && deviceTypes.begin()->second.memoryBytes.has_value();
+}
+
+std::optional<int64_t> Cluster::getGivenReserve() const {
+  return reserveBytes || !isEmulated() ? reserveBytes : std::optional<int64_t>(0);
+}
+
 int64_t Cluster::getDeviceMemoryBytes() const {
   int64_t least = std::numeric_limits<int64_t>::max();
   for (const HostGroup &group : hosts) {

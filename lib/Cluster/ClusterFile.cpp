@@ -171,9 +171,8 @@ private:
       type.memoryBytesPerSecond = getKnown(typeReader, "memory_bandwidth_bytes_per_s", kMostPerSecond);
       if (type.backend != "cpu")
         type.memoryBytes = typeReader.getInteger("memory_bytes", 1, kMostBytes);
-      else if (getGiven(typeReader, "memory_bytes"))
-        typeReader.fail("memory_bytes", "is given, but devices of back end 'cpu' share the memory_bytes of their host: "
-                                        "leave it out, or plan with --memory-limit");
+      else
+        type.memoryBytes = getKnown(typeReader, "memory_bytes", kMostBytes);
       if (const Value *peaks = getGiven(typeReader, "peak_flops_per_s")) {
         ObjectReader peakReader(*peaks, typeReader.getPath("peak_flops_per_s"));
         for (StringRef dataType : kDataTypes)
@@ -239,15 +238,19 @@ private:
         type->second.backend != first)
       return reader.fail("device_type", "is of back end '" + type->second.backend + "', but the first host's is of '" +
                                             first + "': one program runs on one back end");
+    if (type->second.memoryBytes.has_value() !=
+        cluster.deviceTypes[cluster.hosts.front().deviceType].memoryBytes.has_value())
+      return reader.fail("device_type", "has memory_bytes where the first host's does not, or the other way round: all "
+                                        "devices share their host's memory, or none does");
     if (type->second.backend != "cpu")
       return;
     if (group.memoryBytesPerSecond || group.flopsPerSecond)
       return reader.fail(
           group.flopsPerSecond ? "flops_per_s" : "memory_bandwidth_bytes_per_s",
           "is given, but devices of back end 'cpu' are their host: say in device_types how fast they are");
-    if (!group.memoryBytes)
+    if (!group.memoryBytes && !type->second.memoryBytes)
       reader.fail("memory_bytes", "is missing: devices of back end 'cpu' share it");
-    else if (*group.memoryBytes < group.devices)
+    else if (group.memoryBytes && *group.memoryBytes < group.devices)
       reader.fail("memory_bytes", "is " + Twine(*group.memoryBytes) + ", which leaves nothing to each of " +
                                       Twine(group.devices) + " devices");
   }

@@ -367,8 +367,77 @@ static Cluster makeCpus(int64_t hosts, int64_t ranks, int64_t hostMemoryBytes) {
   return std::move(cluster);
 }
 
+/// Reads a rate such as 2GB/s, in bytes per second.
+static bool parseRate(StringRef text, int64_t &rate) {
+  double number = 0;
+  int64_t unit = text.consume_back("GB/s") ? 1000000000 : text.consume_back("MB/s") ? 1000000 : 0;
+  if (unit == 0 || text.empty() || !llvm::isDigit(text[0]) || text.getAsDouble(number) || number > 1e6)
+    return false;
+  rate = static_cast<int64_t>(number * static_cast<double>(unit));
+  return rate > 0;
+}
+
+/// Makes CPU ranks with memory of their own: `text` is N or HOSTSxN, and settings behind commas.
+static llvm::Expected<Cluster> makeEmulated(StringRef text, int64_t hostMemoryBytes) {
+  constexpr int64_t kDeviceBytes = int64_t(1) << 30;
+  constexpr char kForm[] =
+      ": write emulated:N or emulated:HOSTSxN, and after commas device=SIZE and host=SIZE, in bytes, "
+      "KiB, MiB or GiB, and h2d=RATE, d2h=RATE and disk=RATE in MB/s or GB/s, as in "
+      "emulated:2,device=64MiB,h2d=2GB/s,d2h=2GB/s";
+  llvm::SmallVector<StringRef> parts;
+  text.split(parts, ',');
+  auto ranks = makePreset(("cpu:" + parts.front()).str(), hostMemoryBytes);
+  if (!ranks)
+    return ranks.takeError();
+  Cluster cluster = std::move(*ranks);
+  DeviceType type = cluster.deviceTypes.at("cpu");
+  type.memoryBytes = kDeviceBytes;
+  HostGroup &group = cluster.hosts.front();
+  std::optional<int64_t> toDevice, toHost;
+  for (StringRef part : llvm::drop_begin(parts)) {
+    auto [key, value] = part.split('=');
+    int64_t number = 0;
+    bool isSize = key == "device" || key == "host";
+    if (isSize ? !parseBytes(value, number) : !parseRate(value, number))
+      return makeError("cluster " + printable("emulated:" + text.str()) + " has the setting " + printable(part) +
+                       kForm);
+    if (key == "device")
+      type.memoryBytes = number;
+    else if (key == "host")
+      group.memoryBytes = number;
+    else if (key == "h2d")
+      toDevice = number;
+    else if (key == "d2h")
+      toHost = number;
+    else if (key == "disk")
+      group.diskBytesPerSecond = number;
+    else
+      return makeError("cluster " + printable("emulated:" + text.str()) + " has the setting " + printable(part) +
+                       kForm);
+  }
+  if (toDevice != toHost)
+    return makeError("cluster " + printable("emulated:" + text.str()) +
+                     " has different rates h2d and d2h: a link has one rate for both directions");
+  group.deviceLink.bytesPerSecond = toDevice;
+  group.deviceType = "emulated";
+  cluster.deviceTypes = {{"emulated", type}};
+  constexpr char kGiven[] = "as --cluster says", kOpen[] = "not known: --cluster may say it";
+  std::map<std::string, std::string> sources = {
+      {"device_types.emulated.memory_bytes", "as --cluster says, or 1 GiB"},
+      {"hosts[0].device_link.bandwidth_bytes_per_s", toDevice ? kGiven : kOpen},
+      {"hosts[0].device_link.latency_s", "not known: it depends on the machine; measure it"},
+      {"hosts[0].disk_bandwidth_bytes_per_s", group.diskBytesPerSecond ? kGiven : kOpen}};
+  for (const auto &[path, source] : cluster.sources) {
+    StringRef rest = path;
+    bool isOfType = rest.consume_front("device_types.cpu.");
+    sources[((isOfType ? "device_types.emulated." : "") + rest).str()] = source;
+  }
+  cluster.sources = std::move(sources);
+  return std::move(cluster);
+}
+
 std::vector<std::string> windlass::getPresetNames() {
-  std::vector<std::string> names = {"cpu"};
+  std::vector<std::string> names = {"cpu", "emulated"};
   for (const Preset &preset : kPresets)
     names.push_back(preset.name);
   return names;
@@ -394,6 +463,8 @@ llvm::Expected<Cluster> windlass::makePreset(StringRef text, int64_t hostMemoryB
                        sizeText(hostMemoryBytes) + " for " + countOf(devices, "rank") + "; use fewer");
     return makeCpus(hosts, devices, hostMemoryBytes);
   }
+  if (name == "emulated")
+    return makeEmulated(shape, hostMemoryBytes);
   const Preset *preset = llvm::find_if(kPresets, [&, name = name](const Preset &each) { return name == each.name; });
   if (preset == std::end(kPresets))
     return makeError("cluster " + printable(text) + " is no preset");

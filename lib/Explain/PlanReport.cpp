@@ -236,8 +236,10 @@ double PlanReport::getTokensPerSecond() const {
 
 plan::Offload PlanReport::getOffload() const {
   auto seconds = [](const OffloadTry &tried) { return tried.stepSeconds.value_or(INFINITY); };
-  return llvm::min_element(offloads, [&](const OffloadTry &a, const OffloadTry &b) { return seconds(a) < seconds(b); })
-      ->offload;
+  const OffloadTry *best =
+      llvm::min_element(offloads, [&](const OffloadTry &a, const OffloadTry &b) { return seconds(a) < seconds(b); });
+  // Where no trial fits, the last one is planned, which needs least of a device.
+  return best->stepSeconds ? best->offload : offloads.back().offload;
 }
 
 std::optional<double> PlanReport::getPeakShare() const {

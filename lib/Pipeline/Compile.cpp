@@ -182,6 +182,17 @@ LogicalResult Compilation::applyPipeline(const PlanChoice &choice) {
 /// Whether trying an offload would be in vain: disks are slower than memories, where one of these has `found` a plan.
 static bool isNeedless(plan::Offload offload, bool found) { return offload == plan::Offload::disk && found; }
 
+/// Returns the rates that copies of an emulated device keep to, a device's part of those of its host.
+static rt::emulated_rates getEmulatedRates(const Cluster &cluster) {
+  rt::emulated_rates rates;
+  if (!cluster.isEmulated())
+    return rates;
+  const HostGroup &group = cluster.hosts.front();
+  rates.link = group.deviceLink.bytesPerSecond.value_or(0);
+  rates.disk = group.diskBytesPerSecond.value_or(0) / group.devices;
+  return rates;
+}
+
 plan::Offload Compilation::chooseOffload(const PlanChoice &choice) {
   if (!choice.searchesOffload)
     return choice.offload;
@@ -423,7 +434,8 @@ LogicalResult Compilation::emit(const PlanChoice &choice, cpp::ProjectFiles &fil
   options.planHash = llvm::toHex(llvm::SHA256::hash(llvm::arrayRefFromStringRef(planText)), true);
   options.backend = backend;
   options.ranks = getRanks();
-  options.reserveBytes = cluster.reserveBytes;
+  options.reserveBytes = cluster.getGivenReserve();
+  options.emulated = getEmulatedRates(cluster);
   options.products = choice.profile && choice.profile->products ? &*choice.profile->products : nullptr;
   auto made = cpp::makeProject(*scheduled.module, options);
   if (failed(made))

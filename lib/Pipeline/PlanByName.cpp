@@ -34,7 +34,7 @@ static LogicalResult checkRule(ModuleOp module, const PlanChoice &choice, const 
   if (!choice.pipeline.hasOnePosition())
     return fail() << "measures the memory of one stage, but --stages is " << choice.pipeline.positions
                   << ": leave --stages out, or take zero-infinity";
-  if (rule.needsOwnMemory && choice.cluster.getBackend() == "cpu")
+  if (rule.needsOwnMemory && choice.cluster.getBackend() == "cpu" && !choice.cluster.isEmulated())
     return fail() << "divides the memory of a device that has one beside its host's, but the ranks of "
                   << choice.cluster.describe() << " compute in the host's: plan for GPUs, or take zero-infinity";
   if (rule.needsOwnMemory && terms.model)

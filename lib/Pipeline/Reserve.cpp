@@ -27,9 +27,9 @@ static rt::reserve_need describeRank(int64_t ranks, const Cluster &cluster) {
 
 /// Returns the reserve that the user gives, or else the one that the cluster's back end declares.
 static rt::reserve declareNeed(const Cluster &cluster, const rt::reserve_need &need) {
-  if (cluster.reserveBytes) {
+  if (std::optional<int64_t> bytes = cluster.getGivenReserve()) {
     rt::reserve given;
-    given.given = *cluster.reserveBytes;
+    given.given = *bytes;
     return given;
   }
   return cluster.getBackend() == "cpu" ? rt::declare_reserve(need) : rt::declare_device_reserve(need);

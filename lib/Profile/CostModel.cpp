@@ -54,7 +54,8 @@ CostModel::CostModel(const Cluster &cluster, const Profile *profile, const std::
     : deviceOrder(cluster.deviceOrder), profile(profile) {
   bool isCpu = cluster.getBackend() == "cpu";
   overlaps = !isCpu;
-  sharesHostMemory = isCpu;
+  isHost = isCpu;
+  sharesHostMemory = isCpu && !cluster.isEmulated();
   auto assume = [&](const std::string &what, double value) {
     char text[32];
     std::snprintf(text, sizeof(text), "%.3g", value);
@@ -221,7 +222,7 @@ std::vector<LinkUse> CostModel::getMessageUses(int64_t from, int64_t to, double 
 int64_t CostModel::countTiers() const { return network->countTiers(); }
 
 std::optional<Cost> CostModel::getCopyCost(double bytes) const {
-  if (sharesHostMemory) {
+  if (sharesHostMemory || (isHost && hostLinkBytesPerSecond <= 0)) {
     OperatorWork work;
     work.bytes = 2 * bytes; // read and written
     return Cost{toPicoseconds(getAnalyticSeconds(work))};
@@ -249,7 +250,7 @@ double CostModel::getHostSeconds(const OperatorWork &work) const {
 }
 
 std::optional<Cost> CostModel::getHostCost(const std::string &key, const OperatorWork &work) const {
-  if (sharesHostMemory)
+  if (isHost)
     return getCost(key, work);
   if (hostMemoryBytesPerSecond <= 0)
     return std::nullopt;
@@ -257,7 +258,7 @@ std::optional<Cost> CostModel::getHostCost(const std::string &key, const Operato
 }
 
 int64_t CostModel::getLeastHostPicoseconds(const OperatorWork &work) const {
-  if (sharesHostMemory || hostMemoryBytesPerSecond <= 0)
+  if (isHost || hostMemoryBytesPerSecond <= 0)
     return 0;
   return static_cast<int64_t>(std::clamp(getHostSeconds(work), 0.0, kMostSeconds) * 1e12);
 }

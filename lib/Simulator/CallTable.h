@@ -23,8 +23,8 @@ public:
   CallTable(const Rank &rank, int64_t events);
 
   int64_t getStreams() const { return streams; }
-  /// Returns the task's stream; all tasks of a serial rank are on stream 0.
-  int64_t streamOf(const Task &task) const { return rank->isSerial ? 0 : task.stream; }
+  /// Returns the stream in whose order the task runs.
+  int64_t streamOf(const Task &task) const { return rank->getOrder(task.stream); }
   bool isEnd(const Position &at) const { return at.loop == static_cast<int64_t>(rank->loops.size()); }
   int64_t functionAt(const Position &at) const { return rank->loops[at.loop].calls[at.call]; }
   const Task &getTask(const Position &at, int64_t task) const { return rank->functions[functionAt(at)].tasks[task]; }

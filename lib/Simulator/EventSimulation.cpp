@@ -86,7 +86,7 @@ llvm::Error Simulation::checkChannels() {
         if (!sends && task.kind != Task::Kind::Receive)
           continue;
         Channel &channel = channels[task.object];
-        int64_t index = static_cast<int64_t>(r), stream = rank.isSerial ? 0 : task.stream;
+        int64_t index = static_cast<int64_t>(r), stream = rank.getOrder(task.stream);
         int64_t &end = sends ? channel.sender : channel.receiver;
         int64_t &endStream = sends ? channel.senderStream : channel.receiverStream;
         if (end >= 0 && (end != index || endStream != stream))

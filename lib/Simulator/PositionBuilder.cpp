@@ -102,6 +102,21 @@ PositionBuilder::PositionBuilder(JobPositions &job, int64_t position, const Cost
   for (auto communicator : program.getOps<sched::CommunicatorOp>())
     communicators[communicator.getName()] = communicator;
   rank.isSerial = !costs.overlapsCollectives();
+  for (int64_t stream = 0; stream < streams.size(); ++stream)
+    rank.isApart.push_back(isApart(streams.getKind(stream)));
+}
+
+bool PositionBuilder::isApart(sched::StreamKind kind) const {
+  switch (kind) {
+  case sched::StreamKind::disk_read:
+  case sched::StreamKind::disk_write:
+    return true;
+  case sched::StreamKind::h2d:
+  case sched::StreamKind::d2h:
+    return costs.overlapsCopies();
+  default:
+    return false;
+  }
 }
 
 LogicalResult PositionBuilder::build(ArrayRef<schedule::Action> actions) {

@@ -108,6 +108,8 @@ public:
   std::map<FunctionKey, int64_t> indices;
 
 private:
+  /// Whether commands on a stream of a kind take no part of the core that a serial rank's others share.
+  bool isApart(sched::StreamKind kind) const;
   mlir::LogicalResult findPeers(llvm::ArrayRef<schedule::Action> actions);
   void addLoops(llvm::ArrayRef<int64_t> calls);
   int64_t getFunction(const schedule::Action &action);

@@ -138,10 +138,15 @@ status context::create(const job &j, transport &world, std::int32_t threads, con
   }
   if constexpr (!detail::backend_has_device)
     detail::prepare_team(threads);
-  for (const arena_entry &each : p.arenas)
-    WINDLASS_TRY(each.kind == memory_kind::disk
-                     ? arenas_.emplace_back().open(each.bytes, each.name, disk)
-                     : arenas_.emplace_back().allocate(each.bytes, each.name, each.kind, threads));
+  for (const arena_entry &each : p.arenas) {
+    arena &made = arenas_.emplace_back();
+    if (each.kind == memory_kind::disk) {
+      WINDLASS_TRY(made.open(each.bytes, each.name, disk));
+      made.file()->keep_rate(j.emulated.disk);
+    } else {
+      WINDLASS_TRY(made.allocate(each.bytes, each.name, each.kind, threads));
+    }
+  }
   WINDLASS_TRY(scratch_.allocate(scratch_bytes, "scratch", memory_kind::device, threads));
 
   WINDLASS_TRY(create_communicators(j, position, world));
@@ -263,6 +268,8 @@ status context::create_streams(const job &j, const program &p, std::int32_t thre
       streams_.push_back(
           make_worker_stream(detail::backend_has_device ? threads : 1, nullptr, 0, stream_priority::high));
     }
+    if (p.streams[i].kind == stream_kind::h2d || p.streams[i].kind == stream_kind::d2h)
+      streams_.back()->keep_rate(j.emulated.link);
     streams_.back()->multiply_tf32(j.precision && std::strcmp(j.precision, "tf32") == 0);
   }
   return {};

@@ -65,6 +65,7 @@ TEST(Cluster, EveryFigureOfAPresetHasItsSource) {
     Cluster cluster = llvm::cantFail(findCluster(name == "cpu" ? "cpu:2" : name + ":2x2", 1 << 20));
     std::map<std::string, std::string> sources = cluster.sources;
     std::string type = "device_types." + name;
+    bool isCpu = cluster.getBackend() == "cpu";
     auto take = [&](const std::string &path, bool isKnown) {
       auto found = sources.find(path);
       ASSERT_NE(found, sources.end()) << name << ": " << path;
@@ -82,7 +83,7 @@ TEST(Cluster, EveryFigureOfAPresetHasItsSource) {
       const LinkTier &tier = cluster.linkTiers[i];
       std::string path = "link_tiers[" + std::to_string(i) + "]";
       takeLink(path, tier.link);
-      if (name != "cpu")
+      if (!isCpu)
         take(path + ".efficiency", tier.efficiency.has_value());
       // Without these there is nothing that has a source.
       if (tier.nics)
@@ -92,10 +93,15 @@ TEST(Cluster, EveryFigureOfAPresetHasItsSource) {
       if (tier.inSwitchEfficiency)
         take(path + ".in_switch_efficiency", true);
     }
-    if (name == "cpu") {
+    EXPECT_EQ(cluster.isEmulated(), name == "emulated");
+    if (name != "cpu") {
+      take(type + ".memory_bytes", true);
+      take("hosts[0].disk_bandwidth_bytes_per_s", cluster.hosts[0].diskBytesPerSecond.has_value());
+      takeLink("hosts[0].device_link", cluster.hosts[0].deviceLink);
+    }
+    if (isCpu) {
       take(type + ".peak_flops_per_s", false);
     } else {
-      take(type + ".memory_bytes", true);
       EXPECT_GE(device.peakFlopsPerSecond.size(), 2u);
       if (device.productEfficiency)
         take(type + ".product_efficiency", true);
@@ -104,8 +110,6 @@ TEST(Cluster, EveryFigureOfAPresetHasItsSource) {
       for (const auto &[dataType, peak] : device.peakFlopsPerSecond)
         take(type + ".peak_flops_per_s." + dataType, true);
       take("hosts[0].disk_bytes", cluster.hosts[0].diskBytes.has_value());
-      take("hosts[0].disk_bandwidth_bytes_per_s", cluster.hosts[0].diskBytesPerSecond.has_value());
-      takeLink("hosts[0].device_link", cluster.hosts[0].deviceLink);
     }
     EXPECT_TRUE(sources.empty()) << name << ": " << sources.begin()->first << " is the source of nothing";
   }
@@ -124,7 +128,7 @@ TEST(Cluster, RefusesWhatIsNoPreset) {
     EXPECT_THAT(refusal(text), HasSubstr("names no number of devices: use h200:N")) << text;
   for (const char *text : {"", ":", ":2", "CPU:2", "a", "8", "{}", "{\"version\": 1}"})
     EXPECT_THAT(refusal(text), HasSubstr("is neither a preset nor a file")) << text;
-  EXPECT_THAT(refusal("a100-40:8"), HasSubstr("did you mean a100-40g? Presets are cpu, v100-16g,"));
+  EXPECT_THAT(refusal("a100-40:8"), HasSubstr("did you mean a100-40g? Presets are cpu, emulated, v100-16g,"));
   EXPECT_THAT(refusal("h200:16"), HasSubstr("has 16 devices on a host, but hosts of h200 have at most 8"));
   EXPECT_THAT(refusal("h200:8193x8"), HasSubstr("more than 65536 devices"));
   EXPECT_THAT(refusal("h200:9223372036854775807x8"), HasSubstr("more than 65536 devices"));
@@ -321,8 +325,6 @@ TEST_F(ClusterFile, NumbersAreAboveZeroAndFinite) {
 TEST_F(ClusterFile, BackEndsAreNotMixed) {
   EXPECT_THAT(refusal("\"small\": {\"backend\": \"cuda\", \"memory_bytes\": 100,", "\"small\": {\"backend\": \"cpu\","),
               HasSubstr("hosts[1].device_type is of back end 'cpu', but the first host's is of 'cuda'"));
-  EXPECT_THAT(refusal("\"small\": {\"backend\": \"cuda\"", "\"small\": {\"backend\": \"cpu\""),
-              HasSubstr("device_types.small.memory_bytes is given, but devices of back end 'cpu' share"));
   auto read = [](std::string memory) {
     return getError(parse(R"({"version": 1, "device_types": {"a": {"backend": "cpu"}},
                               "hosts": [{"count": 1, "devices": 4, "device_type": "a")" +
@@ -336,6 +338,40 @@ TEST_F(ClusterFile, BackEndsAreNotMixed) {
               "hosts[0]." + key +
                   " is given, but devices of back end 'cpu' are their host: say in device_types how fast "
                   "they are");
+}
+
+TEST(Cluster, EmulatedDevicesHaveMemoryAndRates) {
+  constexpr int64_t kHost = int64_t(1) << 30;
+  Cluster plain = llvm::cantFail(findCluster("emulated:4", kHost));
+  EXPECT_EQ(plain.getDeviceMemoryBytes(), int64_t(1) << 30);
+  EXPECT_EQ(plain.hosts[0].memoryBytes, kHost);
+  EXPECT_EQ(plain.hosts[0].deviceLink.bytesPerSecond, std::nullopt);
+  EXPECT_EQ(plain.getGivenReserve(), 0);
+  Cluster cluster =
+      llvm::cantFail(findCluster("emulated:2x2,device=64MiB,host=128MiB,h2d=1.5GB/s,d2h=1500MB/s,disk=20MB/s", kHost));
+  EXPECT_EQ(cluster.getDevices(), 4);
+  EXPECT_EQ(cluster.getDeviceMemoryBytes(), 64 << 20);
+  EXPECT_EQ(cluster.hosts[0].memoryBytes, 128 << 20);
+  EXPECT_EQ(cluster.hosts[0].deviceLink.bytesPerSecond, 1500000000);
+  EXPECT_EQ(cluster.hosts[0].diskBytesPerSecond, 20000000);
+  auto refusal = [](llvm::StringRef text) {
+    llvm::Expected<Cluster> made = findCluster(text, kHost);
+    return made ? std::string("accepted") : getError(made.takeError());
+  };
+  for (std::string setting :
+       {"device=0", "device", "host=-1", "disk=2", "disk=0GB/s", "disk=nanGB/s", "h2d=GB/s", "speed=1GB/s", ""})
+    EXPECT_THAT(refusal("emulated:2," + setting), HasSubstr("has the setting '" + setting + "': write emulated:N"));
+  EXPECT_THAT(refusal("emulated:2,h2d=2GB/s"), HasSubstr("different rates h2d and d2h"));
+  EXPECT_THAT(refusal("emulated:no,device=64MiB"), HasSubstr("names no number of ranks"));
+}
+
+TEST_F(ClusterFile, EmulatedDevicesAreNotMixedWithOthers) {
+  std::string text =
+      R"({"version": 1, "device_types": {"a": {"backend": "cpu"}, "b": {"backend": "cpu", "memory_bytes": 64}},
+                         "hosts": [{"count": 1, "devices": 1, "device_type": "a", "memory_bytes": 64},
+                                   {"count": 1, "devices": 1, "device_type": "b", "memory_bytes": 64}]})";
+  EXPECT_THAT(getError(parse(text).takeError()),
+              HasSubstr("hosts[1].device_type has memory_bytes where the first host's does not"));
 }
 
 TEST_F(ClusterFile, TiersJoinAllDevices) {

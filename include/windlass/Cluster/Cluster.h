@@ -25,7 +25,8 @@ struct Link {
 struct DeviceType {
   /// The back end that its programs are emitted for: "cpu" or "cuda".
   std::string backend;
-  /// The memory of the device; absent for "cpu", whose devices share their host's memory.
+  /// The memory of the device; absent for "cpu", whose devices share their host's memory. A "cpu" with memory of its
+  /// own is an emulated device: its programs copy between both at the rates of the cluster.
   std::optional<int64_t> memoryBytes;
   std::optional<int64_t> memoryBytesPerSecond;
   /// The peak rates of dense products by data type; a type that the device lacks, or whose rate is unknown, is left
@@ -88,6 +89,10 @@ struct Cluster {
 
   int64_t getDevices() const;
   const std::string &getBackend() const;
+  /// Whether devices are processors that emulate memory of their own.
+  bool isEmulated() const;
+  /// Returns `reserveBytes`, or 0 for emulated devices, which hold nothing but arenas; none where the back end says it.
+  std::optional<int64_t> getGivenReserve() const;
   /// Returns the least bytes that a device of any host has: a GPU's own memory; for a CPU rank, its part of the host's.
   int64_t getDeviceMemoryBytes() const;
   /// Returns a text such as "4 hosts of 8 x a100-40g".
@@ -101,7 +106,8 @@ int64_t getHostMemoryBytes();
 /// that says what is wrong.
 llvm::Expected<Cluster> findCluster(llvm::StringRef text, int64_t hostMemoryBytes = getHostMemoryBytes());
 
-/// Makes the cluster of NAME:DEVICES or NAME:HOSTSxDEVICES; `cpu:N` is N ranks that share this host's memory.
+/// Makes the cluster of NAME:DEVICES or NAME:HOSTSxDEVICES; `cpu:N` is N ranks that share this host's memory, and
+/// `emulated:N,KEY=VALUE..` N of them with memory of their own.
 llvm::Expected<Cluster> makePreset(llvm::StringRef text, int64_t hostMemoryBytes = getHostMemoryBytes());
 /// Returns the names of all presets.
 std::vector<std::string> getPresetNames();

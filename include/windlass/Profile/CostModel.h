@@ -134,6 +134,10 @@ public:
   /// Returns whether collectives run at the same time as operators; CPU ranks share their cores with their collectives.
   bool overlapsCollectives() const { return overlaps; }
 
+  /// Returns whether copies between the memories of a device and its host run beside commands: those of an emulated
+  /// device take their time waiting.
+  bool overlapsCopies() const { return overlaps || (!sharesHostMemory && hostLinkBytesPerSecond > 0); }
+
   /// Returns whether products may be computed together with what follows them, as libraries of GPUs do
   /// (`sched::fuseEpilogues`).
   bool fusesEpilogues() const { return overlaps; } // GPUs do both
@@ -152,7 +156,9 @@ private:
   CollectiveWork getMessageWork(int64_t from, int64_t to, double bytes) const;
   void addHostRates(const HostGroup &group, bool isFirst);
   void addDiskRate(const HostGroup &group);
-  bool overlaps = false, sharesHostMemory = false;
+  bool overlaps = false;
+  /// Whether ranks are processors, which are also their hosts, and whether they have one memory.
+  bool isHost = false, sharesHostMemory = false;
   /// The largest latency and the smallest rate of the links between devices and hosts. An unknown latency counts as 0;
   /// a rate of 0 says that one of the rates is unknown.
   double hostLinkLatencySeconds = 0, hostLinkBytesPerSecond = 0;

@@ -60,6 +60,13 @@ struct Rank {
   std::vector<Loop> loops;
   /// Whether its streams share one core, so that commands run one at a time in the order of the text.
   bool isSerial = false;
+  /// By stream, whether its commands take no part of that core; streams beyond the end do.
+  std::vector<bool> isApart = {};
+  /// Returns the stream in whose order the commands of a stream run.
+  int64_t getOrder(int64_t stream) const {
+    bool shares = isSerial && !(stream < static_cast<int64_t>(isApart.size()) && isApart[stream]);
+    return shares ? 0 : stream;
+  }
 };
 
 struct Problem {

@@ -233,6 +233,10 @@ FailureOr<std::string> JobTables::write() {
   WINDLASS_SET(all, clips, boolean(clip && clip.getValue()));
   WINDLASS_SET(all, micro_batches, int32(microBatches.getInt()));
   WINDLASS_SET(all, reserve_bytes, int64(options.reserveBytes.value_or(-1)));
+  Record<rt::emulated_rates> emulated;
+  WINDLASS_SET(emulated, link, int64(options.emulated.link));
+  WINDLASS_SET(emulated, disk, int64(options.emulated.disk));
+  WINDLASS_SET(all, emulated, emulated.build());
   WINDLASS_SET(all, parameters, *parameterSpan);
   WINDLASS_SET(all, inputs, inputSpan);
   WINDLASS_SET(all, labels, *counted);

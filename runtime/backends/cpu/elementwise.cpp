@@ -98,8 +98,10 @@ status copy(stream &s, const view &out, const view &in) {
   const detail::loop_nest<2> nest = nest_of<2>({&out, &in});
   return s.submit(
       {"copy", 0, bytes_of({out, in}), {out.elements()}},
-      [nest, to = out.type, from = in.type, threads = s.threads()]() -> status {
+      [nest, to = out.type, from = in.type, threads = s.threads(), moved = out.elements() * size_of(out.type),
+       rate = s.kept_rate()]() -> status {
         const std::int64_t bytes = size_of(to);
+        const double begin = clock_seconds();
         if (to != from) {
           with_type(to, [&](auto t) {
             with_type(from, [&](auto f) { detail::map_now(converter<decltype(t), decltype(f)>(), nest, threads); });
@@ -117,6 +119,7 @@ status copy(stream &s, const view &out, const view &in) {
         } else {
           copy_strided<std::uint8_t>(nest, threads);
         }
+        keep_to_rate(begin, moved, rate);
         return {};
       });
 }

@@ -4,7 +4,7 @@
 
 #include "windlass/Profile/Profile.h"
 
-#include "windlass/rt/attention_shape.h"
+#include "windlass/rt/program.h"
 
 #include "mlir/IR/BuiltinOps.h"
 
@@ -24,6 +24,7 @@ struct ProjectOptions {
   int64_t ranks = 1;           ///< those of all positions
   /// What a rank takes besides its arenas, where the user gave it.
   std::optional<int64_t> reserveBytes;
+  rt::emulated_rates emulated;
   int64_t scratchBytes = 0; ///< the planned scratch of a compute stream, per thread: the most of any position
   /// How products are computed fastest; null where nobody has measured it.
   const ProductChoices *products = nullptr;

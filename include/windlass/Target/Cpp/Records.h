@@ -55,8 +55,9 @@ WINDLASS_MEMBERS(program, arenas, scratch_bytes, streams, events, communicators,
                  inputs, messages, scalars, loss, grad_norm, evaluated, chunks, actions, evaluation, products,
                  attentions);
 WINDLASS_MEMBERS(position_entry, axes, first_rank, ranks, runs);
-WINDLASS_MEMBERS(job, version, model, plan_hash, precision, kind, clips, micro_batches, reserve_bytes, parameters,
-                 inputs, labels, positions);
+WINDLASS_MEMBERS(emulated_rates, link, disk);
+WINDLASS_MEMBERS(job, version, model, plan_hash, precision, kind, clips, micro_batches, reserve_bytes, emulated,
+                 parameters, inputs, labels, positions);
 
 /// Returns a C++ string literal of any bytes.
 Expr<const char *> literal(llvm::StringRef text);

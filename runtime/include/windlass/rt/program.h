@@ -283,6 +283,12 @@ struct position_entry {
   const program *runs = nullptr;
 };
 
+/// The rates, in bytes per second, that copies keep to where processors emulate devices; 0: as fast as they are.
+struct emulated_rates {
+  std::int64_t link = 0; ///< between a device's memory and the host's, in each direction
+  std::int64_t disk = 0; ///< of a device's reads and writes together
+};
+
 /// The tables that the ranks of a job train by. The axes of replicas have P members together, the same P in each
 /// position.
 struct job {
@@ -295,6 +301,7 @@ struct job {
   std::int32_t micro_batches = 1; ///< G
   /// What a rank takes besides its arenas, as the user gave it; -1: what the back end declares.
   std::int64_t reserve_bytes = -1;
+  emulated_rates emulated;
   span<parameter_entry> parameters;
   span<input_entry> inputs;
   counted_labels labels;
