@@ -23,6 +23,8 @@
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/SHA256.h"
 
+#include <limits>
+
 using namespace mlir;
 using namespace windlass;
 
@@ -182,14 +184,19 @@ LogicalResult Compilation::applyPipeline(const PlanChoice &choice) {
 /// Whether trying an offload would be in vain: disks are slower than memories, where one of these has `found` a plan.
 static bool isNeedless(plan::Offload offload, bool found) { return offload == plan::Offload::disk && found; }
 
-/// Returns the rates that copies of an emulated device keep to, a device's part of those of its host.
+/// Returns the rates that copies of an emulated device keep to, a device's part of those of the slowest host.
 static rt::emulated_rates getEmulatedRates(const Cluster &cluster) {
   rt::emulated_rates rates;
   if (!cluster.isEmulated())
     return rates;
-  const HostGroup &group = cluster.hosts.front();
-  rates.link = group.deviceLink.bytesPerSecond.value_or(0);
-  rates.disk = group.diskBytesPerSecond.value_or(0) / group.devices;
+  auto lower = [](int64_t &rate, std::optional<int64_t> other, int64_t devices) {
+    if (other)
+      rate = std::min(rate > 0 ? rate : std::numeric_limits<int64_t>::max(), std::max<int64_t>(*other / devices, 1));
+  };
+  for (const HostGroup &group : cluster.hosts) {
+    lower(rates.link, group.deviceLink.bytesPerSecond, 1);
+    lower(rates.disk, group.diskBytesPerSecond, group.devices);
+  }
   return rates;
 }
 
