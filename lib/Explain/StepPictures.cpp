@@ -44,8 +44,8 @@ StepTimeline::Stream StepTimeline::makeStream(const SimulatedCommand &command) c
   }
   sched::StreamTable table(command.op->getParentOfType<sched::ProgramOp>());
   made.lane.name = position + table.getShownName(command.stream);
-  sched::StreamKind kind = table.getKind(command.stream);
-  made.copies = kind == sched::StreamKind::h2d || kind == sched::StreamKind::d2h;
+  sched::StreamMemories memories = sched::getMemories(table.getKind(command.stream));
+  made.copies = memories.read != memories.written;
   return made;
 }
 
