@@ -23,7 +23,6 @@ WRONG = (
     ('device_types.big.memory+', 5, "device_types.big.memory is no known key; the nearest is 'memory_bytes'"),
     ('device_types.big.peak_flops_per_s.fp32+', 1, "device_types.big.peak_flops_per_s.fp32 is no known key; the nearest is 'f32'"),
     ('device_types.big.peak_flops_per_s.f32', 1e300, 'device_types.big.peak_flops_per_s.f32 must be an integer from 1'),
-    ('device_types.big.backend', 'cpu', "device_types.big.memory_bytes is given, but devices of back end 'cpu' share"),
     ('device_types.big.backend', 'gpu', "device_types.big.backend is 'gpu', but back ends are 'cpu' and 'cuda'"),
     ('device_types.other+', {'backend': 'cuda', 'memory_bytes': 1}, 'device_types.other is used by no host'),
     ('device_types.big.product_efficiency+', 1.01, 'device_types.big.product_efficiency must be a number above 0 and at most 1'),
