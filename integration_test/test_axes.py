@@ -96,7 +96,7 @@ class AxesTest(test_program.ProgramCase):
         """A memory kind is read, and refused where nothing runs it."""
         model = self.small_gpt(tokens=8, width=16, vocabulary=32)
         plan = self.plan(model, 'ddp', 4)
-        for copy, text in (('master', '[16, 64] on disk'), ('compute', '[16, 64] on disk'), ('gradient', '[16, 64] sum(data) on disk')):
+        for copy, text in (('compute', '[16, 64] on disk'), ('gradient', '[16, 64] sum(data) on disk')):
             with self.subTest(copy):
                 edited = json.loads(json.dumps(plan))
                 edited['parameters'][WEIGHT][copy] = text
