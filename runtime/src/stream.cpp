@@ -3,7 +3,6 @@
 #include "windlass/rt/detail/team.h"
 #include "windlass/rt/detail/wait.h"
 
-#include <chrono>
 #include <cstring>
 #include <mutex>
 #include <thread>
@@ -192,14 +191,6 @@ private:
 } // namespace
 
 event::~event() = default;
-
-void keep_to_rate(double begin, std::int64_t bytes, std::int64_t bytes_per_second) {
-  if (bytes_per_second <= 0)
-    return;
-  const double rest = begin + static_cast<double>(bytes) / static_cast<double>(bytes_per_second) - clock_seconds();
-  if (rest > 0)
-    std::this_thread::sleep_for(std::chrono::duration<double>(rest));
-}
 
 std::unique_ptr<stream> make_inline_stream(std::int32_t threads, std::byte *scratch, std::int64_t scratch_bytes) {
   return std::make_unique<inline_stream>(threads, scratch, scratch_bytes);
