@@ -1,7 +1,8 @@
 """CPU ranks that emulate devices with memory of their own (`--cluster emulated:N,device=SIZE..`): plans for less and less of it, and programs
 whose copies keep to the rates of a link and a disk.
 
-    test_emulated.py             plans
+    test_emulated.py             plans of two families for three shares of the memory
+    test_emulated.py all         of four families for five shares
     test_emulated.py programs    programs
 """
 
@@ -12,7 +13,7 @@ import common
 import test_offload
 
 RATES = 'h2d=1GB/s,d2h=1GB/s,disk=200MB/s'
-SHARES = (100, 60, 40, 25, 15)
+SHARES, FAMILIES = (100, 40, 15), ('gpt', 'llama')
 
 
 class EmulatedCase(test_offload.OffloadCase):
@@ -32,7 +33,7 @@ class EmulatedCase(test_offload.OffloadCase):
 class PlansTest(EmulatedCase):
     def test_less_and_less_memory(self):
         """Plans fit into shares of what they would need, with more on the host, or are refused with the limit."""
-        for family in ('gpt', 'opt', 'llama', 'bert'):
+        for family in FAMILIES:
             model = self.blocks(family)
             for ranks in (1, 2):
                 need = self.plan(model, self.cluster(ranks))[0]['bytes_per_device']['arena']
@@ -121,6 +122,8 @@ class ProgramsTest(EmulatedCase):
 
 
 if __name__ == '__main__':
-    part = sys.argv.pop(1) if sys.argv[1:2] == ['programs'] else 'plans'
+    part = sys.argv.pop(1) if sys.argv[1:2] in (['programs'], ['all']) else 'plans'
+    if part == 'all':
+        SHARES, FAMILIES = (100, 60, 40, 25, 15), ('gpt', 'opt', 'llama', 'bert')
     del globals()['PlansTest' if part == 'programs' else 'ProgramsTest']
     common.main()
