@@ -91,7 +91,7 @@ static int fail(void) {
   return -1;
 }
 
-/// Returns about half of so many bytes, in whole pages.
+/// Returns half of `bytes`, rounded down to whole pages; all of them where they are one page or less.
 static size_t half_pages(size_t bytes) { return bytes <= 4096 ? bytes : bytes / 2 / 4096 * 4096; }
 
 ssize_t write(int descriptor, const void *data, size_t bytes) {

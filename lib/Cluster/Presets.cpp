@@ -384,6 +384,7 @@ static llvm::Expected<Cluster> makeEmulated(StringRef text, int64_t hostMemoryBy
       ": write emulated:N or emulated:HOSTSxN, and after commas device=SIZE and host=SIZE, in bytes, "
       "KiB, MiB or GiB, and h2d=RATE, d2h=RATE and disk=RATE in MB/s or GB/s, as in "
       "emulated:2,device=64MiB,h2d=2GB/s,d2h=2GB/s";
+  auto fail = [&](const Twine &what) { return makeError("cluster " + printable("emulated:" + text.str()) + what); };
   llvm::SmallVector<StringRef> parts;
   text.split(parts, ',');
   auto ranks = makePreset(("cpu:" + parts.front()).str(), hostMemoryBytes);
@@ -399,8 +400,7 @@ static llvm::Expected<Cluster> makeEmulated(StringRef text, int64_t hostMemoryBy
     int64_t number = 0;
     bool isSize = key == "device" || key == "host";
     if (isSize ? !parseBytes(value, number) : !parseRate(value, number))
-      return makeError("cluster " + printable("emulated:" + text.str()) + " has the setting " + printable(part) +
-                       kForm);
+      return fail(" has the setting " + printable(part) + kForm);
     if (key == "device")
       type.memoryBytes = number;
     else if (key == "host")
@@ -412,12 +412,10 @@ static llvm::Expected<Cluster> makeEmulated(StringRef text, int64_t hostMemoryBy
     else if (key == "disk")
       group.diskBytesPerSecond = number;
     else
-      return makeError("cluster " + printable("emulated:" + text.str()) + " has the setting " + printable(part) +
-                       kForm);
+      return fail(" has the setting " + printable(part) + kForm);
   }
   if (toDevice != toHost)
-    return makeError("cluster " + printable("emulated:" + text.str()) +
-                     " has different rates h2d and d2h: a link has one rate for both directions");
+    return fail(" has different rates h2d and d2h: a link has one rate for both directions");
   group.deviceLink.bytesPerSecond = toDevice;
   group.deviceType = "emulated";
   cluster.deviceTypes = {{"emulated", type}};

@@ -50,6 +50,13 @@ const char *windlass::getName(CostSource source) {
 
 std::string windlass::makeFamily(std::string kernel, bool isNarrow) { return isNarrow ? kernel + ".narrow" : kernel; }
 
+/// Returns the line that says which value stands for one that the cluster does not state.
+static std::string describeAssumption(const std::string &what, double value) {
+  char text[32];
+  std::snprintf(text, sizeof(text), "%.3g", value);
+  return what + " is not in the cluster: taken as " + text;
+}
+
 CostModel::CostModel(const Cluster &cluster, const Profile *profile, const std::string &precision)
     : deviceOrder(cluster.deviceOrder), profile(profile) {
   bool isCpu = cluster.getBackend() == "cpu";
@@ -57,9 +64,7 @@ CostModel::CostModel(const Cluster &cluster, const Profile *profile, const std::
   isHost = isCpu;
   sharesHostMemory = isCpu && !cluster.isEmulated();
   auto assume = [&](const std::string &what, double value) {
-    char text[32];
-    std::snprintf(text, sizeof(text), "%.3g", value);
-    assumptions.push_back(what + " is not in the cluster: taken as " + text);
+    assumptions.push_back(describeAssumption(what, value));
     return value;
   };
   // A step waits for its slowest device.
@@ -151,7 +156,7 @@ void CostModel::addDiskRate(const HostGroup &group) {
   if (measured)
     rate = *measured;
   else if (!group.diskBytesPerSecond)
-    diskAssumption = "disk_bandwidth_bytes_per_s of hosts is not in the cluster: taken as 2e+09";
+    diskAssumption = describeAssumption("disk_bandwidth_bytes_per_s of hosts", kDiskRate);
   diskBytesPerSecond = std::min(diskBytesPerSecond, rate / static_cast<double>(group.devices));
 }
 
