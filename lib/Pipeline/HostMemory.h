@@ -17,8 +17,9 @@ struct SharedMemory {
 
 /// What a rank needs of its host, whose devices share it evenly.
 struct HostNeed {
-  /// Of the host's memory. A CPU rank has its other arena and the reserve there too.
+  /// The need of the host's memory, in which a CPU rank has its other arena and the reserve too.
   SharedMemory memory;
+  /// The need of the host's disk.
   SharedMemory disk;
   bool fits() const { return memory.fits() && disk.fits(); }
 };

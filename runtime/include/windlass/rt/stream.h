@@ -97,8 +97,8 @@ protected:
   bool multiplies_tf32_ = false;
 };
 
-/// Waits until a copy of so many bytes that began at `begin`, in seconds of clock_seconds(), is over at a rate; returns
-/// at once where the rate is 0.
+/// Sleeps until a copy of `bytes` that began at `begin`, in seconds of clock_seconds(), would be over at a rate of
+/// `bytes_per_second`; returns at once where the rate is 0.
 void keep_to_rate(double begin, std::int64_t bytes, std::int64_t bytes_per_second);
 
 /// The bytes that a worker stream takes besides its thread.

@@ -25,7 +25,7 @@ constexpr char kConstantValue[] = "value";
 /// Module: PlacementAttr, the position of each chunk; without it one position runs one chunk.
 constexpr char kPlacementAttr[] = "sched.placement";
 
-/// The names of the arenas in the memory of the device and of the host.
+/// The names of the arenas in the memory of the device, in that of the host, and on its disk.
 constexpr char kDeviceArena[] = "device_arena";
 constexpr char kHostArena[] = "host_arena";
 constexpr char kDiskArena[] = "disk_arena";
