@@ -94,9 +94,9 @@ public:
   /// for CPU ranks, which may be busy with their device's work instead, and where the rates are unknown.
   int64_t getLeastHostPicoseconds(const OperatorWork &work) const;
 
-  /// Returns the cost of a command that reads `bytes` from a host's disk, or writes them. Each device of the host has an
-  /// equal part of the disk's rate: the lower one of the two that a profile has measured, for reading and for writing;
-  /// else the cluster's; else an assumed one.
+  /// Returns the cost of a command that reads `bytes` from a host's disk, or writes them. Each device of the host has
+  /// an equal part of the disk's rate: the lower one of the two that a profile has measured, for reading and for
+  /// writing; else the cluster's; else an assumed one.
   Cost getDiskCost(double bytes) const;
   /// Returns a lower bound of the same, in picoseconds, for bytes that one command may move together with others.
   int64_t getLeastDiskPicoseconds(double bytes) const;
