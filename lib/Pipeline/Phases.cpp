@@ -72,6 +72,7 @@ void windlass::addPhase(OpPassManager &manager, Phase phase, const FunctionsOpti
   }
   case Phase::overlap: {
     OpPassManager &programs = manager.nest<sched::ProgramOp>();
+    programs.addPass(sched::createUpdateEarly());
     // What is gathered early are units.
     programs.addPass(sched::createJoinCollectives());
     programs.addPass(sched::createOverlapCollectives());

@@ -3,6 +3,8 @@
 #include "RowSites.h"
 #include "StepCosts.h"
 
+#include <numeric>
+
 using namespace mlir;
 using namespace windlass;
 using namespace windlass::planner;
@@ -29,19 +31,24 @@ constexpr Chain kChains[] = {
                      StepWork::awaitedReshard | StepWork::reshardBesideWeights | StepWork::squares},
     {"reductions behind blocks", kBlocks | StepWork::trailingReduction},
     {"last reductions", kBeforeLast | StepWork::lastReduction | StepWork::trailingReduction},
-    {"collectives",
-     StepWork::lastReduction | StepWork::trailingReduction | StepWork::reductionBefore | StepWork::gather},
-    {"host", uint32_t(StepWork::hostAddition)},
+    {"collectives", StepWork::lastReduction | StepWork::trailingReduction | StepWork::reductionBefore |
+                        StepWork::gather | StepWork::gatherEarly},
+    {"host", StepWork::hostAddition | StepWork::hostEarly},
     {"copies to the device", uint32_t(StepWork::fetch)},
+    // Gradients are final in the last backward pass.
+    {"early updates of the host", kBeforeLast | StepWork::hostEarly},
+    {"early updates on the disk", kBeforeLast | StepWork::diskEarly},
 };
 /// The chains of the micro-batches of a pipeline that are sums over all positions.
 constexpr Chain kCutChains[] = {
     {"operators", kOperators | StepWork::squares},
     {"last reductions", StepWork::forward | StepWork::lastReduction | StepWork::trailingReduction},
-    {"collectives",
-     StepWork::lastReduction | StepWork::trailingReduction | StepWork::reductionBefore | StepWork::gather},
-    {"host", uint32_t(StepWork::hostAddition)},
+    {"collectives", StepWork::lastReduction | StepWork::trailingReduction | StepWork::reductionBefore |
+                        StepWork::gather | StepWork::gatherEarly},
+    {"host", StepWork::hostAddition | StepWork::hostEarly},
     {"copies to the device", uint32_t(StepWork::fetch)},
+    {"early updates of the host", kBeforeLast | StepWork::hostEarly},
+    {"early updates on the disk", kBeforeLast | StepWork::diskEarly},
 };
 /// The chains of the update.
 constexpr Chain kUpdateChains[] = {{"update", uint32_t(StepWork::update)},
@@ -49,11 +56,12 @@ constexpr Chain kUpdateChains[] = {{"update", uint32_t(StepWork::update)},
                                    {"host's update", uint32_t(StepWork::hostUpdate)},
                                    {"disk", uint32_t(StepWork::diskUpdate)}};
 
-/// Returns the chains of each window. The last two of either are for the host's memory and disk; plans that keep
-/// nothing there do not have them.
+/// Returns the chains of each window. The last four of the first and two of the second are for the host's memory and
+/// disk; plans that keep nothing there do not have them.
 std::array<llvm::ArrayRef<Chain>, 2> getWindows(bool isCut, bool usesHost) {
   llvm::ArrayRef<Chain> chains = isCut ? llvm::ArrayRef(kCutChains) : llvm::ArrayRef(kChains);
-  return {chains.drop_back(usesHost ? 0 : 2), llvm::ArrayRef(kUpdateChains).drop_back(usesHost ? 0 : 2)};
+  return {usesHost ? chains : chains.drop_back(isCut ? 2 : 3),
+          llvm::ArrayRef(kUpdateChains).drop_back(usesHost ? 0 : 2)};
 }
 
 /// Whether the host holds something of some parameter.
@@ -230,12 +238,22 @@ void BoundPrices::addParameters(int32_t node, unsigned group) {
   add(StepWork::squares, &LeastParameterTimes::squares);
   add(StepWork::update, &LeastParameterTimes::update);
   add(StepWork::updateGather, &LeastParameterTimes::updateGather);
-  if (!usesHost)
+  // Without overlap there is one sum, of what runs in one order; copies and disks are beside it.
+  if (!usesHost || !overlaps)
     return;
   add(StepWork::fetch, &LeastParameterTimes::fetches);
   add(StepWork::hostAddition, &LeastParameterTimes::hostAdditions);
   add(StepWork::hostUpdate, &LeastParameterTimes::hostUpdate);
   add(StepWork::diskUpdate, &LeastParameterTimes::diskUpdate);
+  // What positions share is updated after all micro-batches.
+  int64_t early = members;
+  if (cut) {
+    ArrayRef<int64_t> own = cut->getLabels().countParameters(group);
+    early = std::accumulate(own.begin(), own.end(), int64_t(0));
+  }
+  addWork(node, StepWork::hostEarly, get(early, &LeastParameterTimes::hostEarly));
+  addWork(node, StepWork::diskEarly, get(early, &LeastParameterTimes::diskEarly));
+  addWork(node, StepWork::gatherEarly, get(early, &LeastParameterTimes::gatherEarly));
 }
 
 std::vector<OpResult> BoundPrices::findReshards(const ReshardSite &site) const {

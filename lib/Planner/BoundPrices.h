@@ -39,6 +39,10 @@ enum class StepWork : uint32_t {
   fetch = 1 << 17,
   /// What the disk reads and writes in the update.
   diskUpdate = 1 << 18,
+  /// What host and disk do of updates beside the backward pass, and the gathers behind these.
+  hostEarly = 1 << 19,
+  diskEarly = 1 << 20,
+  gatherEarly = 1 << 21,
 };
 
 /// Lower bounds of a step as sums of work that no schedule runs at the same time. They hold for the schedules that

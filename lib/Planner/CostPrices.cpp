@@ -53,7 +53,7 @@ void CostPrices::addParameters(int32_t node, unsigned group) {
     for (auto [kind, beside] : {std::pair(StreamKind::communicator, &times.collectives),
                                 {StreamKind::deviceToHost, &times.copies},
                                 {StreamKind::hostToDevice, &times.fetches},
-                                {StreamKind::host, &times.additions}})
+                                {StreamKind::host, &times.computed}})
       for (auto [window, nanoseconds] : *beside) {
         std::optional<int32_t> stream = setting.windows.find(window, kind, own.getSpan());
         exposed += stream ? nanoseconds / kExposedShare : nanoseconds;

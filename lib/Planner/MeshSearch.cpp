@@ -43,9 +43,12 @@ RangeSetting planner::makeStepSetting(func::FuncOp function, plan::MeshAttr mesh
   auto hasAny = [&](StringRef label) {
     return llvm::any_of(module.getOps<train::ParameterOp>(), [&](train::ParameterOp op) { return op->hasAttr(label); });
   };
-  if (costs.overlapsCollectives())
-    setting.windows = StepWindows::withCollectives(hasAny(plan::kGradientMemoryAttr) || hasAny(plan::kMayOffloadAttr),
-                                                   hasAny(plan::kComputeMemoryAttr) || hasAny(plan::kMayOffloadAttr));
+  if (costs.overlapsCollectives()) {
+    // The host may update beside the last backward pass.
+    bool hasHostStates = hasAny(plan::kStateMemoryAttr) || hasAny(plan::kMayOffloadAttr);
+    setting.windows = StepWindows::withCollectives(hasHostStates || hasAny(plan::kGradientMemoryAttr),
+                                                   hasHostStates || hasAny(plan::kComputeMemoryAttr));
+  }
   int64_t microBatches = plan::getMicroBatches(module);
   setting.accumulationSteps = std::max<int64_t>(1, microBatches / mesh.sizeOf(plan::AxisRole::replica));
   if (auto pipeline = module->getAttrOfType<plan::PipelineAttr>(plan::kPipelineAttr)) {

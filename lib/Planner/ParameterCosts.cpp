@@ -101,25 +101,39 @@ int64_t ParameterCosts::getCopyPicoseconds(plan::LayoutAttr layout, RankedTensor
   return getPicoseconds(costs.getCopyCost(static_cast<double>(getBytes(layout, type))));
 }
 
-int64_t ParameterCosts::getUpdatePicoseconds(const ParameterLabel &label) const {
+ParameterCosts::HostUpdate ParameterCosts::getHostUpdate(const ParameterLabel &label) const {
   plan::LayoutAttr master = label.copies.master;
-  OperatorWork update = getUpdateWork(master);
-  std::optional<OperatorWork> average = getAverageWork(master);
-  if (label.memories.state == plan::MemoryKind::device)
-    return costs.getPicoseconds(update) + (average ? costs.getPicoseconds(*average) : 0);
+  HostUpdate update;
+  update.computed = getPicoseconds(costs.getHostCost("", getUpdateWork(master)));
+  if (std::optional<OperatorWork> average = getAverageWork(master))
+    update.computed += getPicoseconds(costs.getHostCost("", *average));
+  update.there = addsOnHost(label) ? 0 : getCopyPicoseconds(master, traits.type);
+  update.back = isFetched(label) ? 0 : getCopyPicoseconds(master, traits.computeType);
+  if (label.memories.state == plan::MemoryKind::disk) // read and written
+    update.disk = 2 * costs.getDiskCost(static_cast<double>(getStateBytes(label))).picoseconds;
+  return update;
+}
+
+void ParameterCosts::addUpdate(const ParameterLabel &label, ParameterTimes &times) const {
+  if (label.memories.state == plan::MemoryKind::device) {
+    plan::LayoutAttr master = label.copies.master;
+    std::optional<OperatorWork> average = getAverageWork(master);
+    times.exposed =
+        toCost(1, costs.getPicoseconds(getUpdateWork(master)) + (average ? costs.getPicoseconds(*average) : 0));
+    return;
+  }
+  HostUpdate update = getHostUpdate(label);
+  int64_t squares =
+      addsOnHost(label) ? getPicoseconds(costs.getHostCost("", getSquaresWork(label.copies.gradient))) : 0;
   // The gradients of some parameters are copied there, and the weights of others back, beside the update of one.
-  int64_t host = getPicoseconds(costs.getHostCost("", update));
-  if (average)
-    host += getPicoseconds(costs.getHostCost("", *average));
-  bool hasGradient = addsOnHost(label);
-  if (hasGradient)
-    host += getPicoseconds(costs.getHostCost("", getSquaresWork(label.copies.gradient)));
-  int64_t there = hasGradient ? 0 : getCopyPicoseconds(master, traits.type),
-          back = isFetched(label) ? 0 : getCopyPicoseconds(master, traits.computeType),
-          disk = label.memories.state == plan::MemoryKind::disk // read and written
-                     ? 2 * costs.getDiskCost(static_cast<double>(getStateBytes(label))).picoseconds
-                     : 0;
-  return std::max({host, there, back, disk});
+  if (!runsEarly()) {
+    times.exposed = toCost(1, std::max({update.computed + squares, update.there, update.back, update.disk}));
+    return;
+  }
+  times.exposed = toCost(1, squares);
+  times.copies[WindowKind::lastBackward] += toCost(1, update.there);
+  times.computed[WindowKind::lastBackward] += toCost(1, std::max(update.computed, update.disk));
+  times.fetches[WindowKind::lastBackward] += toCost(1, update.back);
 }
 
 ParameterTimes ParameterCosts::getTimes(const ParameterLabel &label) const {
@@ -142,7 +156,7 @@ ParameterTimes ParameterCosts::getTimes(const ParameterLabel &label) const {
   int64_t lastBytes = costs.overlapsCollectives() ? counts.bucketBytes : counts.unitBytes;
   int64_t lastGradient = reshards.getGatherCost(dataAxes, gradientBytes, lastBytes),
           lastWeight = reshards.getGatherCost(dataAxes, weightBytes, lastBytes);
-  times.exposed = toCost(1, getUpdatePicoseconds(label));
+  addUpdate(label, times);
   // The gradient of the last micro-batch is brought to the layout of the master; those before it are brought to the
   // layout in which the gradient is sharded.
   times.collectives[WindowKind::lastBackward] =
@@ -154,8 +168,8 @@ ParameterTimes ParameterCosts::getTimes(const ParameterLabel &label) const {
     int64_t copy = getCopyPicoseconds(label.copies.gradient, traits.type),
             addition = getPicoseconds(costs.getHostCost("", getAdditionWork(label.copies.gradient)));
     for (auto [window, count] : {std::pair(WindowKind::backward, before), {WindowKind::lastBackward, int64_t(1)}}) {
-      times.copies[window] = toCost(count, copy);
-      times.additions[window] = toCost(count, addition);
+      times.copies[window] += toCost(count, copy);
+      times.computed[window] += toCost(count, addition);
     }
   }
   // The update brings the master to the layout that the weight has between steps.
@@ -215,8 +229,9 @@ LeastParameterTimes ParameterCosts::getLeastTimes(const ParameterLabel &label) c
   int64_t gathers = costs.overlapsCollectives() ? std::min<int64_t>(passes, 1) : passes;
   if (label.shardsCompute())
     times.gathers = counts.accumulationSteps * gathers * (gather / 1000);
+  bool updatesEarly = label.memories.state != plan::MemoryKind::device && runsEarly();
   if (label.copies.compute != label.copies.master)
-    times.updateGather = gather / 1000;
+    (updatesEarly ? times.gatherEarly : times.updateGather) = gather / 1000;
   plan::LayoutAttr gradient = plan::dropUnreduced(label.copies.gradient), master = label.copies.master;
   bool isSmaller = getBytes(gradient, traits.type) < getBytes(master, traits.type);
   OperatorWork update = getUpdateWork(master), squares = getSquaresWork(isSmaller ? gradient : master);
@@ -225,9 +240,10 @@ LeastParameterTimes ParameterCosts::getLeastTimes(const ParameterLabel &label) c
   if (label.memories.state == plan::MemoryKind::device)
     times.update = costs.getLeastPicoseconds(update, /*hasLaunch=*/false) / 1000;
   else
-    times.hostUpdate = costs.getLeastHostPicoseconds(update) / 1000;
+    (updatesEarly ? times.hostEarly : times.hostUpdate) = costs.getLeastHostPicoseconds(update) / 1000;
   if (label.memories.state == plan::MemoryKind::disk)
-    times.diskUpdate = 2 * costs.getLeastDiskPicoseconds(static_cast<double>(getStateBytes(label))) / 1000;
+    (updatesEarly ? times.diskEarly : times.diskUpdate) =
+        2 * costs.getLeastDiskPicoseconds(static_cast<double>(getStateBytes(label))) / 1000;
   if (!addsOnHost(label)) {
     times.squares = costs.getLeastPicoseconds(squares, /*hasLaunch=*/false) / 1000;
     return times;

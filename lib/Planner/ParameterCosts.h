@@ -51,6 +51,9 @@ struct ParameterTraits {
   int64_t wholeStateBytes = 0;
   /// Whether one of the states is a moving average, which is moved by a command of its own.
   bool hasAverage = false;
+  /// Whether the update needs no gradient but the parameter's own, so that the host begins it beside the backward pass
+  /// (`sched-update-early`).
+  bool updatesEarly = false;
   /// The number of times that the forward and the backward pass of one micro-batch read it, each with a gather where it
   /// is sharded.
   int64_t forwardReads = 1, backwardReads = 1;
@@ -74,9 +77,9 @@ struct ParameterTimes {
   int64_t exposed = 0;
   /// The time that communicators may carry beside the operators of a window.
   std::map<WindowKind, int64_t> collectives;
-  /// The time of copies of the gradient to the host, and of their additions there, which run beside operators too.
-  std::map<WindowKind, int64_t> copies, additions;
-  /// The time of copies of the weight from the host, which do so as well.
+  /// The time of copies of the gradient to the host, and of what is computed there, which run beside operators too.
+  std::map<WindowKind, int64_t> copies, computed;
+  /// The time of copies of the weight to the device, which do so as well.
   std::map<WindowKind, int64_t> fetches;
 };
 
@@ -94,6 +97,8 @@ struct LeastParameterTimes {
   int64_t hostAdditions = 0, hostUpdate = 0;
   /// The disk's part of the update.
   int64_t diskUpdate = 0;
+  /// The parts of host and disk where the host updates beside the backward pass, and the gather behind.
+  int64_t hostEarly = 0, diskEarly = 0, gatherEarly = 0;
   /// The gather after the update.
   int64_t updateGather = 0;
 };
@@ -145,7 +150,14 @@ private:
   OperatorWork getUpdateWork(plan::LayoutAttr master) const;
   /// Returns the work of moving its average; none where it has none.
   std::optional<OperatorWork> getAverageWork(plan::LayoutAttr master) const;
-  int64_t getUpdatePicoseconds(const ParameterLabel &label) const;
+  /// The picoseconds of the host's part of an update: what it computes, copies to it and from it, and the disk.
+  struct HostUpdate {
+    int64_t computed = 0, there = 0, back = 0, disk = 0;
+  };
+  HostUpdate getHostUpdate(const ParameterLabel &label) const;
+  void addUpdate(const ParameterLabel &label, ParameterTimes &times) const;
+  /// Whether the host updates the parameter beside the backward pass.
+  bool runsEarly() const { return traits.updatesEarly && costs.overlapsCollectives(); }
   /// Returns the least nanoseconds of a collective of gradients, over the data-parallel ranks that surely take part and
   /// maybe over further axes at once.
   int64_t getLeastReduction(const char *kind, int64_t bytes) const;

@@ -5,11 +5,44 @@
 #include "CutStep.h"
 #include "RangeAssembly.h"
 
+#include "windlass/Dialect/Train/IR/TrainFunctions.h"
 #include "windlass/Support/TensorBytes.h"
 
 using namespace mlir;
 using namespace windlass;
 using namespace windlass::planner;
+
+/// Whether a parameter's update computes element by element from one gradient only, in a step whose positions have one
+/// chunk each.
+static bool updatesEarly(train::ParameterOp parameter) {
+  auto module = parameter->getParentOfType<ModuleOp>();
+  auto pipeline = module->getAttrOfType<plan::PipelineAttr>(plan::kPipelineAttr);
+  func::FuncOp update = train::getUpdateFunction(module);
+  if (!update || (pipeline && pipeline.countChunks() > pipeline.getPositions()))
+    return false;
+  SmallVector<Value> open;
+  for (auto write : update.getOps<train::WriteOp>())
+    if (write.getParameter() == parameter.getSymName())
+      open.push_back(write.getValue());
+  llvm::DenseSet<Value> seen;
+  int64_t gradients = 0;
+  while (!open.empty()) {
+    Value value = open.pop_back_val();
+    if (!seen.insert(value).second)
+      continue;
+    gradients += llvm::isa<BlockArgument>(value);
+    Operation *op = value.getDefiningOp();
+    if (!op)
+      continue;
+    for (Value operand : op->getOperands()) {
+      auto type = llvm::cast<RankedTensorType>(operand.getType());
+      if (type.getRank() > 0 && type.getShape() != llvm::cast<RankedTensorType>(value.getType()).getShape())
+        return false;
+      open.push_back(operand);
+    }
+  }
+  return gradients == 1;
+}
 
 /// Returns the traits on which the costs of a group's parameters depend besides their layouts; all members have the
 /// same.
@@ -22,6 +55,7 @@ static ParameterTraits getTraits(const ParameterGroup &group) {
   traits.states = group.states;
   traits.wholeStateBytes = group.wholeStateBytes;
   traits.hasAverage = group.hasAverage;
+  traits.updatesEarly = updatesEarly(first);
   auto members = static_cast<int64_t>(group.parameters.size());
   int64_t backward = llvm::count_if(group.reads, [](train::ReadOp read) { return read->hasAttr(train::kForwardAttr); });
   traits.backwardReads = backward / members;

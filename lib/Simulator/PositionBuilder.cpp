@@ -113,6 +113,7 @@ bool PositionBuilder::isApart(sched::StreamKind kind) const {
     return true;
   case sched::StreamKind::h2d:
   case sched::StreamKind::d2h:
+  case sched::StreamKind::host: // computes with threads of its own
     return costs.overlapsCopies();
   default:
     return false;

@@ -96,7 +96,7 @@ TEST_F(ParameterCostsTest, GradientsOnTheHost) {
   // Copies read and write 48 bytes, additions read twice as many as they write.
   ParameterTimes times = makeCosts().getTimes(makeLabel(kGradient));
   EXPECT_THAT(times.copies, ElementsAre(Pair(WindowKind::backward, 3 * 96), Pair(WindowKind::lastBackward, 96)));
-  EXPECT_THAT(times.additions, ElementsAre(Pair(WindowKind::backward, 3 * 144), Pair(WindowKind::lastBackward, 144)));
+  EXPECT_THAT(times.computed, ElementsAre(Pair(WindowKind::backward, 3 * 144), Pair(WindowKind::lastBackward, 144)));
 }
 
 TEST_F(ParameterCostsTest, WeightsOnTheHost) {

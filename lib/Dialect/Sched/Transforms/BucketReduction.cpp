@@ -11,20 +11,70 @@ using namespace windlass::sched;
 
 namespace {
 
-/// The commands that begin one collective, and the number of commands of the backward pass behind which they may stand
-/// at the earliest.
+/// The commands that begin one collective, copy or command of the host, and the number of commands of the backward pass
+/// behind which they may stand at the earliest.
 struct Issue {
   size_t position = 0;
-  unsigned communicator = 0;
+  /// None for copies between memories and what the host runs.
+  std::optional<unsigned> communicator;
   /// Whether it moves copies, whose memory is released once it is done.
   bool hasTransients = false;
   std::vector<Command> commands;
 };
 
+/// Says behind how many commands of a function a storage is free for a command of another stream.
+class StorageUses {
+public:
+  explicit StorageUses(ArrayRef<Command> commands) : end(commands.size()) {
+    llvm::DenseMap<int64_t, std::pair<unsigned, size_t>> records; // by event: its stream, and the place behind it
+    for (auto [i, command] : llvm::enumerate(commands)) {
+      for (const View &view : llvm::concat<const View>(command.ins, command.outs))
+        last[view.storage][command.stream] = i + 1;
+      if (command.kind == Command::Kind::Record)
+        records[command.event] = {command.stream, i + 1};
+      else if (command.kind == Command::Kind::Wait && command.stream == kComputeStream)
+        if (auto [stream, place] = records.lookup(command.event); place > 0)
+          awaited[stream].push_back({place, i + 1});
+    }
+    // Of each record, the first wait for it or a later one.
+    for (auto &[stream, waits] : awaited) {
+      llvm::sort(waits);
+      for (size_t i = waits.size(); i-- > 1;)
+        waits[i - 1].second = std::min(waits[i - 1].second, waits[i].second);
+    }
+  }
+
+  /// Returns the place from which on a command of `stream` that waits for the compute stream there may use the storage.
+  size_t getFree(unsigned storage, unsigned stream) const {
+    size_t free = 0;
+    auto uses = last.find(storage);
+    if (uses == last.end())
+      return free;
+    for (auto [user, place] : uses->second)
+      free = std::max(free, user == stream || user == kComputeStream ? place : getAwaited(user, place));
+    return free;
+  }
+
+private:
+  /// Returns the place behind which the compute stream has waited for what `stream` did before `place`.
+  size_t getAwaited(unsigned stream, size_t place) const {
+    auto waits = awaited.find(stream);
+    if (waits == awaited.end())
+      return end;
+    auto first = llvm::lower_bound(waits->second, std::pair(place, size_t(0)));
+    return first == waits->second.end() ? end : first->second;
+  }
+
+  size_t end;
+  llvm::DenseMap<unsigned, llvm::SmallDenseMap<unsigned, size_t, 2>> last;
+  /// By stream: the places behind its records, in order, and behind the compute stream's waits for them.
+  llvm::DenseMap<unsigned, std::vector<std::pair<size_t, size_t>>> awaited;
+};
+
 class Composer {
 public:
   Composer(ProgramLowering &program, std::vector<Command> backward, Location loc)
-      : program(program), backward(std::move(backward)), loc(loc) {
+      : program(program), uses(backward), backward(std::move(backward)), loc(loc) {
     for (size_t i = 0; i < this->backward.size(); ++i)
       for (const View &view : llvm::concat<const View>(this->backward[i].ins, this->backward[i].outs))
         lastTouch[view.storage] = i + 1;
@@ -54,17 +104,23 @@ public:
     int64_t done = program.events++;
     issue.commands.push_back(makeEvent(Command::Kind::Record, stream, done));
     last.push_back(makeEvent(Command::Kind::Wait, kComputeStream, done));
-    issues[moveToBorder(issue.position)].push_back(std::move(issue));
+    size_t position = moveToBorder(issue.position);
+    eventPlaces[done] = position;
+    bucketEvents[bucket.storage] = done;
+    issues[position].push_back(std::move(issue));
   }
 
   /// Divides the remaining commands of `@reduce`: a collective is issued early with all commands before it, except
-  /// those that read results of collectives, span positions or work on the host's memory.
+  /// those that read results of collectives or span positions. Copies between memories and what the host runs are
+  /// issued early too, in their order.
   void addReduce(std::vector<Command> commands) {
     std::vector<Command> group;
     for (Command &command : commands) {
       bool isEnd = command.kind == Command::Kind::Record && command.stream != kComputeStream;
       group.push_back(std::move(command));
-      if (isEnd)
+      if (isEnd && isBeside(group.back().stream))
+        addBeside(std::exchange(group, {}));
+      else if (isEnd)
         addGroup(std::exchange(group, {}));
     }
     llvm::move(group, std::back_inserter(rest));
@@ -115,8 +171,6 @@ private:
       mayMove &= command.kind != Command::Kind::Wait || command.stream != kComputeStream;
       for (const View &view : llvm::concat<const View>(command.ins, command.outs)) {
         mayMove &= !touchedByRest.contains(view.storage) && !movedEarly.contains(view.storage);
-        // The host may still add to what the backward pass has copied there.
-        mayMove &= program.storages[view.storage].memory == plan::MemoryKind::device;
         issue.position = std::max(issue.position, lastTouch.lookup(view.storage));
         issue.hasTransients |= program.storages[view.storage].isTransient;
       }
@@ -126,14 +180,8 @@ private:
         mayMove &= !program.communicators[command.communicator].positions;
       }
     }
-    if (!mayMove) {
-      for (Command &command : group) {
-        for (const View &view : llvm::concat<const View>(command.ins, command.outs))
-          touchedByRest.insert(view.storage);
-        rest.push_back(std::move(command));
-      }
-      return;
-    }
+    if (!mayMove)
+      return addRest(std::move(group));
     issuedEarly.insert(group.back().event);
     for (const Command &command : group)
       if (command.kind == Command::Kind::Collective)
@@ -147,7 +195,87 @@ private:
         size_t &last = lastTouch[view.storage];
         last = std::max(last, position);
       }
-    issues[position].push_back(std::move(issue));
+    issue.position = position;
+    addIssue(std::move(issue));
+  }
+
+  void addRest(std::vector<Command> group) {
+    for (Command &command : group) {
+      for (const View &view : llvm::concat<const View>(command.ins, command.outs))
+        touchedByRest.insert(view.storage);
+      rest.push_back(std::move(command));
+    }
+  }
+
+  void addIssue(Issue issue) {
+    for (const Command &command : issue.commands) {
+      if (command.kind == Command::Kind::Record)
+        eventPlaces[command.event] = issue.position;
+      for (const View &view : llvm::concat<const View>(command.ins, command.outs)) {
+        size_t &place = issuedPlaces[view.storage];
+        place = std::max(place, issue.position);
+      }
+    }
+    issues[issue.position].push_back(std::move(issue));
+  }
+
+  /// Whether commands of the stream copy between memories or run on the host.
+  bool isBeside(unsigned stream) const {
+    StreamKind kind = program.streams[stream].kind;
+    return kind != StreamKind::compute && kind != StreamKind::communicator;
+  }
+
+  /// Adds a copy or a command of the host, with the commands before it. It stays behind those added before: they may
+  /// have left their place on the host to what it brings there.
+  void addBeside(std::vector<Command> group) {
+    Issue issue;
+    issue.position = lastBeside;
+    unsigned stream = group.back().stream;
+    bool mayMove = true;
+    llvm::SmallDenseSet<int64_t> own;
+    llvm::SmallSetVector<int64_t, 2> buckets;
+    for (const Command &command : group) {
+      if (command.kind == Command::Kind::Record)
+        own.insert(command.event);
+      if (command.kind == Command::Kind::Wait && !own.contains(command.event)) {
+        auto place = eventPlaces.find(command.event);
+        mayMove &= command.stream != kComputeStream && place != eventPlaces.end();
+        issue.position = std::max(issue.position, mayMove ? place->second : 0);
+      }
+      for (const View &view : llvm::concat<const View>(command.ins, command.outs)) {
+        mayMove &= !touchedByRest.contains(view.storage);
+        issue.position =
+            std::max({issue.position, uses.getFree(view.storage, command.stream), issuedPlaces.lookup(view.storage)});
+        if (auto bucket = bucketEvents.find(view.storage); bucket != bucketEvents.end()) {
+          buckets.insert(bucket->second);
+          issue.position = std::max(issue.position, eventPlaces.lookup(bucket->second));
+        }
+      }
+    }
+    if (mayMove)
+      issue.position = lastBeside = moveToBorder(issue.position);
+    auto push = [&](Command::Kind kind, unsigned on, int64_t event) {
+      issue.commands.push_back(makeEvent(kind, on, event));
+    };
+    // What the compute stream has used or waited for until there is free.
+    if (!mayMove || awaitedPlaces.insert({stream, issue.position}).second) {
+      int64_t event = program.events++;
+      push(Command::Kind::Record, kComputeStream, event);
+      push(Command::Kind::Wait, stream, event);
+    }
+    for (int64_t event : buckets)
+      push(Command::Kind::Wait, stream, event);
+    llvm::move(group, std::back_inserter(issue.commands));
+    if (!mayMove)
+      return addRest(std::move(issue.commands));
+    for (Command &command : issue.commands) {
+      // It belongs to the instance that it follows.
+      bool isBehind = issue.position > 0 && issue.position < backward.size();
+      command.repeat = isBehind ? backward[issue.position - 1].repeat : Attribute();
+      for (const View &view : llvm::concat<const View>(command.ins, command.outs))
+        movedEarly.insert(view.storage);
+    }
+    addIssue(std::move(issue));
   }
 
   /// Returns the next border of a repeated block, so that the block's instances keep equal commands.
@@ -165,7 +293,7 @@ private:
     std::set<unsigned> withTransients;
     for (const Issue &issue : due)
       if (issue.hasTransients)
-        withTransients.insert(issue.communicator);
+        withTransients.insert(*issue.communicator);
     Attribute repeat = due.front().commands.front().repeat;
     for (unsigned communicator : withTransients)
       if (Flight &flight = inFlight[communicator]; flight.done) {
@@ -181,7 +309,7 @@ private:
         if (command.kind == Command::Kind::Collective)
           for (const View &view : llvm::concat<const View>(command.ins, command.outs))
             if (program.storages[view.storage].isTransient)
-              inFlight[issue.communicator].transients.push_back(view.storage);
+              inFlight[*issue.communicator].transients.push_back(view.storage);
         result.push_back(std::move(command));
       }
     for (unsigned communicator : withTransients) {
@@ -195,6 +323,7 @@ private:
   }
 
   ProgramLowering &program;
+  StorageUses uses;
   std::vector<Command> backward;
   Location loc;
   /// By storage, the position behind the last command that uses it: of the backward pass, or of what is issued in it.
@@ -207,6 +336,15 @@ private:
   /// which may be one for another result of the same collective.
   llvm::DenseSet<int64_t> issuedEarly;
   llvm::DenseSet<unsigned> movedEarly;
+  /// The places where events are recorded that are issued early, and the last ones where storages are used.
+  llvm::DenseMap<int64_t, size_t> eventPlaces;
+  llvm::DenseMap<unsigned, size_t> issuedPlaces;
+  /// By storage: the event at the end of its bucket's reduction.
+  llvm::DenseMap<unsigned, int64_t> bucketEvents;
+  /// The place of the last copy or command of the host that is issued early, and the places where their streams wait
+  /// for the compute stream.
+  size_t lastBeside = 0;
+  llvm::DenseSet<std::pair<unsigned, size_t>> awaitedPlaces;
   /// The copies whose memory is released before the end.
   llvm::DenseSet<unsigned> released;
   std::map<unsigned, Flight> inFlight;

@@ -64,16 +64,22 @@ private:
     LaunchMapOp map = *place;
     Value rounded = map.getOuts()[0];
     if (!isSame(map.getIns()[0], weight) || map.getStreamAttr() != update.getStreamAttr() ||
-        map.getAccumulateAfterFirst() || overlap(rounded, update.getIns()) || !canMove(update, map))
+        map.getAccumulateAfterFirst() || overlap(rounded, update.getIns()))
       return;
+    bool movesDown = canMove(update, map);
+    if (!movesDown && !canMoveUp(map, update))
+      return;
+    Operation *stays = movesDown ? map.getOperation() : update.getOperation();
+    if (Operation *buffer = rounded.getDefiningOp(); !buffer->isBeforeInBlock(stays))
+      buffer->moveBefore(stays);
     found->second.erase(place);
-    OpBuilder builder(map);
+    OpBuilder builder(stays);
     SmallVector<Value> outs(update.getOuts());
     outs.push_back(rounded);
     auto both = LaunchOp::create(builder, update.getLoc(), update.getKernel(), update.getStream(), update.getIns(),
                                  outs, update.getSettings(), update.getAccumulate(), update.getAccumulateAfterFirst());
     both->setDiscardableAttrs(update->getDiscardableAttrDictionary());
-    copyRepeat(map, both);
+    copyRepeat(stays, both);
     update.erase();
     map.erase();
   }

@@ -85,6 +85,11 @@ private:
         first.getSettings() != next.getSettings() || first.getOuts().size() != next.getOuts().size() ||
         !llvm::all_of(llvm::zip_equal(first.getIns(), next.getIns()), inOneArena))
       return false;
+    // In a backward, an instance of a repeated block keeps its own.
+    bool isInLast = first->hasAttr(kInLastAttr);
+    if (isInLast != next->hasAttr(kInLastAttr) ||
+        (isInLast && first->getAttr(plan::kRepeatAttr) != next->getAttr(plan::kRepeatAttr)))
+      return false;
     if (isSquareSum(first))
       return next.getAccumulate() && isSame(first.getOuts()[0], next.getOuts()[0]);
     size_t operands = getUpdateOperands(first)->operands;
@@ -118,10 +123,13 @@ private:
   }
 
   void close(llvm::function_ref<bool(const Group &)> isDone) {
-    for (const Group &group : open)
-      if (isDone(group) && group.commands.size() > 1)
+    // The commands of a joined group are gone, so that it is asked once.
+    llvm::erase_if(open, [&](const Group &group) {
+      bool closes = isDone(group);
+      if (closes && group.commands.size() > 1)
         join(group.commands);
-    llvm::erase_if(open, isDone);
+      return closes;
+    });
   }
 
   static void join(ArrayRef<LaunchOp> commands) {
@@ -145,6 +153,10 @@ private:
     if (auto id = first->getAttrOfType<StringAttr>(train::kIdAttr))
       all->setAttr(train::kIdAttr,
                    builder.getStringAttr(id.getValue() + " and " + Twine(commands.size() - 1) + " more"));
+    if (Attribute isInLast = first->getAttr(kInLastAttr)) {
+      all->setAttr(kInLastAttr, isInLast);
+      copyRepeat(first, all);
+    }
     for (LaunchOp command : commands)
       command.erase();
   }

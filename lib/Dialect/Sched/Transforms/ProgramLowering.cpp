@@ -37,11 +37,16 @@ ProgramLowering::ProgramLowering(ProgramOp program, llvm::MapVector<int64_t, Slo
 }
 
 void ProgramLowering::collectBuckets(func::FuncOp reduce) {
-  // How often @reduce names a resource: one load and one store are the bucket's own.
-  DenseMap<StringAttr, unsigned> mentions;
+  DenseMap<Attribute, SmallVector<Operation *, 4>> users;
   for (Operation &op : reduce.getBody().front())
     if (isa<LoadOp, StoreOp, AddToOp>(op))
-      ++mentions[op.getAttrOfType<FlatSymbolRefAttr>("resource").getAttr()];
+      users[op.getAttr("resource")].push_back(&op);
+  // One load and one store are the bucket's own; an update may load the sum behind them.
+  auto isOfBucket = [&](LoadOp load, StoreOp store) {
+    return llvm::all_of(users.lookup(load.getResourceAttr()), [&](Operation *user) {
+      return user == load || user == store || (isa<LoadOp>(user) && store->isBeforeInBlock(user));
+    });
+  };
 
   for (AllReduceOp op : reduce.getOps<AllReduceOp>()) {
     if (op.getPositions())
@@ -53,8 +58,7 @@ void ProgramLowering::collectBuckets(func::FuncOp reduce) {
       auto load = input.getDefiningOp<LoadOp>();
       auto store = result.hasOneUse() ? dyn_cast<StoreOp>(*result.user_begin()) : StoreOp();
       if (!load || !store || !input.hasOneUse() || load.getResourceAttr() != store.getResourceAttr() ||
-          mentions.lookup(load.getResourceAttr().getAttr()) != 2 ||
-          getElementTypeOrSelf(input) != getElementTypeOrSelf(op.getInputs().front()))
+          !isOfBucket(load, store) || getElementTypeOrSelf(input) != getElementTypeOrSelf(op.getInputs().front()))
         break;
       bucket.resources.push_back(getResource(load.getResourceAttr()));
     }

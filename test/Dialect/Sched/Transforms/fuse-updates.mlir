@@ -64,10 +64,11 @@ sched.program @program on <[]> {
     sched.launch_map @other on @compute ins(%w2) outs(%h) : (memref<8xf32>) -> memref<8xf16>
     return
   }
-  // Another stream may wait for the step.
+  // Another stream may wait for the step, so that the map moves to it.
   // CHECK-LABEL: func.func @recorded
-  // CHECK: launch sgd
-  // CHECK: launch_map @round
+  // CHECK: launch sgd{{.*}} -> (memref<8xf32>, memref<8xf32>, memref<8xf16>)
+  // CHECK-NEXT: sched.record 0
+  // CHECK-NEXT: return
   func.func @recorded() {
     %w = sched.buffer @device_arena[0] : memref<8xf32>
     %m = sched.buffer @device_arena[64] : memref<8xf32>
@@ -76,6 +77,22 @@ sched.program @program on <[]> {
     %h = sched.buffer @device_arena[256] : memref<8xf16>
     sched.launch sgd on @compute ins(%w, %m, %g, %s, %s, %s, %s) outs(%w, %m) {} : (memref<8xf32>, memref<8xf32>, memref<8xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<8xf32>, memref<8xf32>)
     sched.record 0 on @compute
+    sched.launch_map @round on @compute ins(%w) outs(%h) : (memref<8xf32>) -> memref<8xf16>
+    return
+  }
+  // The map waits for what another stream does to its bytes.
+  // CHECK-LABEL: func.func @awaited
+  // CHECK: launch sgd
+  // CHECK: launch_map @round
+  func.func @awaited() {
+    %w = sched.buffer @device_arena[0] : memref<8xf32>
+    %m = sched.buffer @device_arena[64] : memref<8xf32>
+    %g = sched.buffer @device_arena[128] : memref<8xf32>
+    %s = sched.buffer @device_arena[192] : memref<f32>
+    %h = sched.buffer @device_arena[256] : memref<8xf16>
+    sched.launch sgd on @compute ins(%w, %m, %g, %s, %s, %s, %s) outs(%w, %m) {} : (memref<8xf32>, memref<8xf32>, memref<8xf32>, memref<f32>, memref<f32>, memref<f32>, memref<f32>) -> (memref<8xf32>, memref<8xf32>)
+    sched.record 0 on @compute
+    sched.wait 1 on @compute
     sched.launch_map @round on @compute ins(%w) outs(%h) : (memref<8xf32>) -> memref<8xf16>
     return
   }

@@ -53,6 +53,17 @@ def OverlapCollectives : Pass<"sched-overlap-collectives", "::windlass::sched::P
   }];
 }
 
+def UpdateEarly : Pass<"sched-update-early", "::windlass::sched::ProgramOp"> {
+  let summary = "Updates what the host holds as soon as its gradient is final, beside the backward pass";
+  let description = [{
+    Afterwards `@reduce` has the stores of `@update` to the host's memory and disk, and of what was moved from there to the
+    device, of which each needs one gradient and no sum over ranks: not with clipping or a loss scale, whose norm is of
+    all gradients. They are in the order in which the backward pass makes these gradients, and have no `plan.repeat`.
+    `sched-lower-to-commands` begins them in `@backward`, each when its gradient is final and what it writes is no
+    longer read. Programs of several chunks are left alone.
+  }];
+}
+
 def RouteRows : Pass<"sched-route-rows", "::windlass::sched::ProgramOp"> {
   let summary = "Moves rows of tokens to the ranks with the experts of their choice only";
   let description = [{
@@ -69,8 +80,8 @@ def LowerToCommands : Pass<"sched-lower-to-commands", "::windlass::sched::Progra
     L4 to L5. Afterwards functions take and return nothing; every value is a window onto `@device_arena` at a fixed
     offset; resources have offsets, those of one gradient bucket are adjacent; views cost no command where the strides
     allow; commands run on the compute stream or on the stream of their communicator and are ordered by events.
-    Collectives of `@reduce` are issued in `@backward`, marked `sched.in_last`, at the first border of a repeated block
-    behind which their bucket is complete; `@reduce` keeps the commands that wait for them. The arena's size and the
+    Collectives of `@reduce`, copies and what the host runs are issued in `@backward`, marked `sched.in_last`, at the first
+    border of a repeated block behind which what they use is complete; `@reduce` keeps the commands that wait for them. The arena's size and the
     largest live set are in the remark `arena`.
   }];
   let dependentDialects = ["::windlass::sched::SchedDialect", "::mlir::func::FuncDialect"];
@@ -103,8 +114,9 @@ def FuseUpdates : Pass<"sched-fuse-updates", "::windlass::sched::ProgramOp"> {
   let summary = "Lets optimizer steps write the 16-bit weights too";
   let description = [{
     Afterwards `adamw`, `descend`, `lion` and `sgd` have a further result where a map behind them did nothing but round their new
-    weight to 16 bits, on the same buffers and streams: the step moves to the place of the map, unless bytes in between or
-    an event that another stream may wait for forbid that. The same bits are written, and memory stays as it is.
+    weight to 16 bits, on the same buffers and streams: the step moves to the place of the map or, where another stream may
+    wait for it earlier, the map to that of the step, unless bytes in between or waits forbid that. The same bits are
+    written, and memory stays as it is.
   }];
 }
 
