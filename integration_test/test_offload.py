@@ -96,6 +96,18 @@ class LevelsTest(OffloadCase):
         self.check(self.setup_of_model(model, offload='disk', ranks=(2,), strategy='zero1', ema=True))
         self.check(self.setup_of_model(model, offload='disk', ranks=(2,), clip=False, optimizer='sgd'))
 
+    def test_early_updates(self):
+        """Without clipping the host updates beside the last backward pass; LAMB, whose ranks sum norms up, behind it."""
+        model = self.model('gpt', layers=3)
+        for strategy, ranks, positions in (('ddp', 1, 1), ('zero1', 2, 1), ('zero3*megatron=2', 4, 1), ('zero2', 2, 2)):
+            for offload in ('optimizer', 'gradients', 'weights', 'disk'):
+                with self.subTest(strategy=strategy, positions=positions, offload=offload):
+                    self.check(self.setup_of_model(model, offload=offload, strategy=strategy, ranks=(ranks,), positions=positions, clip=False))
+        self.check(self.setup_of_model(model, ranks=(2,), clip=False, optimizer='lamb', strategy='zero1'))
+        self.check(self.setup_of_model(model, ranks=(2,), clip=False, ema=True, offload='weights', strategy='zero3', recompute=-1))
+        self.check(self.setup_of_model(model, positions=2, schedule='zb1p', ranks=(1,), clip=False))
+        self.check(self.setup_of_model(self.model('gpt', layers=4), positions=2, schedule='interleaved', chunks=4, ranks=(1,), clip=False))
+
 
 class PlanTest(OffloadCase):
     def plan(self, model, *flags):
@@ -351,7 +363,7 @@ class PlanTest(OffloadCase):
         self.assertEqual((taken['offload'], [row['offload'] for row in taken['tried_offloads']][-1]), ('disk', 'disk'))
         machine['hosts'][0]['disk_bytes'] = 4096
         cluster.write_text(json.dumps(machine))
-        self.refuse(3, ("of the host's disk per device", '4096 bytes', '--offload weights'), 'plan', model, '--micro-batches', 4, '--cluster', cluster,
+        self.refuse(3, ("of the host's disk per device", '4096 bytes', '--offload weights'), 'plan', model, '--micro-batches', 4, '--clip', '--cluster', cluster,
                     '--offload', 'disk')
 
     def test_host_without_room(self):

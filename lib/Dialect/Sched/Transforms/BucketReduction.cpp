@@ -123,7 +123,7 @@ public:
       else if (isEnd)
         addGroup(std::exchange(group, {}));
     }
-    llvm::move(group, std::back_inserter(rest));
+    addRest(std::move(group));
   }
 
   std::vector<Command> compose() {
@@ -170,7 +170,8 @@ private:
     for (const Command &command : group) {
       mayMove &= command.kind != Command::Kind::Wait || command.stream != kComputeStream;
       for (const View &view : llvm::concat<const View>(command.ins, command.outs)) {
-        mayMove &= !touchedByRest.contains(view.storage) && !movedEarly.contains(view.storage);
+        mayMove &= !touchedByRest.contains(view.storage) && !movedEarly.contains(view.storage) &&
+                   !bucketEvents.contains(view.storage);
         issue.position = std::max(issue.position, lastTouch.lookup(view.storage));
         issue.hasTransients |= program.storages[view.storage].isTransient;
       }
@@ -200,9 +201,18 @@ private:
   }
 
   void addRest(std::vector<Command> group) {
+    for (const Command &command : group)
+      for (const View &view : llvm::concat<const View>(command.ins, command.outs))
+        if (auto bucket = bucketEvents.find(view.storage); bucket != bucketEvents.end())
+          if (auto wait = llvm::find_if(last, [&](const Command &its) { return its.event == bucket->second; });
+              wait != last.end()) {
+            rest.push_back(std::move(*wait));
+            last.erase(wait);
+          }
     for (Command &command : group) {
       for (const View &view : llvm::concat<const View>(command.ins, command.outs))
         touchedByRest.insert(view.storage);
+      touchedByRest.insert(command.keepsAlive.begin(), command.keepsAlive.end());
       rest.push_back(std::move(command));
     }
   }
@@ -242,6 +252,8 @@ private:
         mayMove &= command.stream != kComputeStream && place != eventPlaces.end();
         issue.position = std::max(issue.position, mayMove ? place->second : 0);
       }
+      // What the device reads for an update may be there behind a wait of its own only.
+      mayMove &= command.stream != kComputeStream || command.ins.empty();
       for (const View &view : llvm::concat<const View>(command.ins, command.outs)) {
         mayMove &= !touchedByRest.contains(view.storage);
         issue.position =
