@@ -43,6 +43,8 @@ struct Preset {
   PresetLink hostLink;
   Figure deviceLinkRate;
   Figure hostMemory, disk;
+  /// The rate of the memory of one of the host's two sockets.
+  Figure socketMemoryRate;
   PresetLink network;
   /// A faster link that joins two devices each; without a name there is none.
   PresetLink pairLink = {};
@@ -135,6 +137,7 @@ constexpr Preset kPresets[] = {
      {16e9, V100 ", PCIe 32 GB/s both ways"},
      {512e9, DGX1 ", 512 GB"},
      {7.68e12, DGX1 ", 4 x 1.92 TB SSD"},
+     {76.8e9, DGX1 ", 2 x Xeon E5-2698 v4; Intel: 76.8 GB/s each"},
      kNetworkV100},
     {"v100-32g",
      {32e9, V100 ", 32 GB"},
@@ -147,6 +150,7 @@ constexpr Preset kPresets[] = {
      {16e9, V100 ", PCIe 32 GB/s both ways"},
      {512e9, DGX1 ", 512 GB"},
      {7.68e12, DGX1 ", 4 x 1.92 TB SSD"},
+     {76.8e9, DGX1 ", 2 x Xeon E5-2698 v4; Intel: 76.8 GB/s each"},
      kNetworkV100},
     {"a100-40g",
      {40e9, A100 ", 40 GB"},
@@ -159,6 +163,7 @@ constexpr Preset kPresets[] = {
      {32e9, A100 ", PCIe Gen4 64 GB/s both ways"},
      {1e12, DGX_A100 " 320GB, 1 TB"},
      {15.36e12, DGX_A100 " 320GB, 4 x 3.84 TB NVMe"},
+     {204.8e9, DGX_A100 ", 2 x EPYC 7742; AMD: 204.8 GB/s each"},
      kNetworkA100,
      {},
      kProductsA100,
@@ -174,6 +179,7 @@ constexpr Preset kPresets[] = {
      {32e9, A100 ", PCIe Gen4 64 GB/s both ways"},
      {2e12, DGX_A100 " 640GB, 2 TB"},
      {30.72e12, DGX_A100 " 640GB, 8 x 3.84 TB NVMe"},
+     {204.8e9, DGX_A100 ", 2 x EPYC 7742; AMD: 204.8 GB/s each"},
      kNetworkA100,
      {},
      kProductsA100,
@@ -189,6 +195,7 @@ constexpr Preset kPresets[] = {
      {64e9, H100 ", PCIe Gen5 128 GB/s both ways"},
      {2e12, DGX_H100 ", 2 TB"},
      {30.72e12, DGX_H100 ", 8 x 3.84 TB NVMe"},
+     {307.2e9, DGX_H100 ", 2 x Xeon 8480C; each 8 channels of DDR5-4800"},
      kNetworkH100,
      {},
      kProductsH100,
@@ -204,6 +211,7 @@ constexpr Preset kPresets[] = {
      {64e9, H200 ", PCIe Gen5 128 GB/s both ways"},
      {2e12, DGX_H100 ", 2 TB"},
      {30.72e12, DGX_H100 ", 8 x 3.84 TB NVMe"},
+     {307.2e9, DGX_H100 ", 2 x Xeon 8480C; each 8 channels of DDR5-4800"},
      kNetworkH100,
      {},
      kProductsH100,
@@ -219,6 +227,7 @@ constexpr Preset kPresets[] = {
      {64e9, "PCIe Gen5 x16, 128 GB/s both ways"},
      {2e12, DGX_B200 ", 2 TB"},
      {30.72e12, DGX_B200 ", 8 x 3.84 TB NVMe"},
+     {358.4e9, DGX_B200 ", 2 x Xeon 8570; each 8 channels of DDR5-5600"},
      {"network", {50e9, DGX_B200 ", 8 x 400 Gb/s for 8 GPUs"}, kNetworkLatency, kNetworkEfficiency}},
     {"h100-pcie",
      {80e9, H100P ", 80 GB"},
@@ -229,6 +238,7 @@ constexpr Preset kPresets[] = {
      {756.5e12, H100P ", BFLOAT16 tensor 1,513 TFLOPS with sparsity, half without"},
      {"pcie", {64e9, H100P ", PCIe Gen5 128 GB/s both ways"}, kPcieLatency, kUnknownEfficiency},
      {64e9, H100P ", PCIe Gen5 128 GB/s both ways"},
+     kNoHost,
      kNoHost,
      kNoHost,
      {"network", kNoHost, kNetworkLatency, kNetworkEfficiency},
@@ -251,6 +261,7 @@ constexpr Preset kPresets[] = {
      {32e9, L4 ", PCIe Gen4 x16 64 GB/s both ways"},
      {384e9, G2 ", 384 GB for 8 GPUs"},
      {0, "not known: local disks of " G2 " are as many as one attaches"},
+     {0, "not known: no public figure; measure it"},
      {"network",
       {1.5625e9, G2 ", 100 Gb/s for 8 GPUs"},
       kNetworkLatency,
@@ -267,6 +278,7 @@ constexpr Preset kPresets[] = {
      {165.2e12, ADA ", BF16 tensor 165.2 TFLOPS, dense"},
      {"pcie", {31.5e9, "PCI Express Base 4.0: 16 lanes of 16 GT/s, 128 of 130 bits"}, kPcieLatency, kUnknownEfficiency},
      {31.5e9, "PCI Express Base 4.0: 16 lanes of 16 GT/s, 128 of 130 bits"},
+     kNoHost,
      kNoHost,
      kNoHost,
      {"network", kNoHost, kNetworkLatency, kNetworkEfficiency}},
@@ -334,6 +346,10 @@ static Cluster makeGpus(const Preset &preset, int64_t hosts, int64_t devices) {
   group.devices = devices;
   group.deviceType = preset.name;
   group.memoryBytes = builder.take("hosts[0].memory_bytes", preset.hostMemory);
+  // One rank runs on one socket.
+  Figure memoryRate = preset.socketMemoryRate;
+  memoryRate.value *= static_cast<double>(std::min<int64_t>(devices, 2));
+  group.memoryBytesPerSecond = builder.take("hosts[0].memory_bandwidth_bytes_per_s", memoryRate);
   group.deviceLink = builder.take("hosts[0].device_link", preset.deviceLinkRate, kNoLatency);
   group.diskBytes = builder.take("hosts[0].disk_bytes", preset.disk);
   group.diskBytesPerSecond = builder.take("hosts[0].disk_bandwidth_bytes_per_s", kNoDiskRate);

@@ -71,12 +71,19 @@ int64_t JobPositions::getUses(int64_t position, const CollectiveWork &work) {
   return addUses(std::move(list));
 }
 
-int64_t JobPositions::getCopyUses(int64_t position, sched::StreamKind direction, double bytes) {
-  double share = costs.getCopyShare(bytes);
-  if (share <= 0)
-    return -1;
+int64_t JobPositions::getCopyUses(int64_t position, sched::StreamKind direction, double bytes, int64_t picoseconds) {
+  std::vector<simulation::Use> list;
   // The link to the host comes behind those of the tiers.
-  return addUses({{getTierResource(position, costs.countTiers(), direction == sched::StreamKind::h2d), share}});
+  if (double share = costs.getCopyShare(bytes); share > 0)
+    list.push_back({getTierResource(position, costs.countTiers(), direction == sched::StreamKind::h2d), share});
+  if (double share = costs.getHostMemoryShare(bytes, picoseconds); share > 0)
+    list.push_back({getHostMemory(position), share});
+  return addUses(std::move(list));
+}
+
+int64_t JobPositions::getHostUses(int64_t position, double bytes, int64_t picoseconds) {
+  double share = costs.getHostMemoryShare(bytes, picoseconds);
+  return share > 0 ? addUses({{getHostMemory(position), share}}) : -1;
 }
 
 int64_t JobPositions::getDiskUses(int64_t position) {
@@ -281,7 +288,7 @@ void PositionBuilder::addLaunch(Operation *op, bool isLater) {
     std::optional<Cost> cost = costs.getCopyCost(bytes);
     if (!cost)
       return reportUnknown(op, kind, "how fast the link between devices and hosts is");
-    task.uses = job.getCopyUses(position, kind, bytes);
+    task.uses = job.getCopyUses(position, kind, bytes, cost->picoseconds);
     return addTask(task, {op, *cost, {stringifyStreamKind(kind).str(), 0, bytes}});
   }
   if (kind == sched::StreamKind::disk_read || kind == sched::StreamKind::disk_write) {
@@ -294,6 +301,8 @@ void PositionBuilder::addLaunch(Operation *op, bool isLater) {
       kind == sched::StreamKind::host ? costs.getHostCost(key.text, key.work) : costs.getCost(key.text, key.work);
   if (!cost)
     return reportUnknown(op, kind, "how fast hosts compute");
+  if (kind == sched::StreamKind::host)
+    task.uses = job.getHostUses(position, key.work.bytes, cost->picoseconds);
   addTask(task, {op, *cost, {key.work.family, key.work.flops, key.work.bytes}});
 }
 

@@ -46,19 +46,25 @@ public:
 
   /// Returns what a collective of a position uses, as an index into `getUses()`; -1 where it shares nothing.
   int64_t getUses(int64_t position, const CollectiveWork &work);
-  /// Returns what a copy between the memories of a position's devices and of their hosts uses likewise.
-  int64_t getCopyUses(int64_t position, sched::StreamKind direction, double bytes);
+  /// Returns what a copy between the memories of a position's devices and of their hosts uses likewise, which takes
+  /// that time alone.
+  int64_t getCopyUses(int64_t position, sched::StreamKind direction, double bytes, int64_t picoseconds);
+  /// Returns what a command of the hosts uses likewise, which moves `bytes` in that time.
+  int64_t getHostUses(int64_t position, double bytes, int64_t picoseconds);
   /// Returns what reading from the disk of a position's hosts, or writing to it, uses likewise.
   int64_t getDiskUses(int64_t position);
   /// Returns the lists of what activities use, for `simulation::Problem::uses`.
   const std::vector<std::vector<simulation::Use>> &getUses() const { return uses; }
 
 private:
-  /// The links of a device, each in one direction: on each tier, to its host, and the host's disk. One device stands
-  /// for all of a position, as its rank does: links that several devices share, such as the ports of a host, are priced
-  /// so.
+  /// The links of a device, each in one direction: on each tier, to its host, and the host's disk with its memory. One
+  /// device stands for all of a position, as its rank does: what several devices share, such as the ports of a host, is
+  /// priced so.
   int64_t getTierResource(int64_t position, int64_t tier, bool isReceiving) const {
     return position * (2 * costs.countTiers() + 4) + 2 * tier + isReceiving;
+  }
+  int64_t getHostMemory(int64_t position) const {
+    return getTierResource(position, costs.countTiers() + 1, /*isReceiving=*/true);
   }
   int64_t addUses(std::vector<simulation::Use> list);
 

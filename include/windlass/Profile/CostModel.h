@@ -110,6 +110,9 @@ public:
   /// Returns the share of the rate of the link between a device and its host that a copy uses in the mean; 0 where both
   /// are one memory, or where the cluster does not state the rate.
   double getCopyShare(double bytes) const;
+  /// Returns the share of the rate of the host's memory, of the part of one device, that something uses which moves
+  /// `bytes` there in that time; 0 where the cluster does not state the rate, and for ranks on processors.
+  double getHostMemoryShare(double bytes, int64_t picoseconds) const;
   int64_t countTiers() const;
 
   int64_t getPicoseconds(const OperatorWork &work) const { return getCost(work).picoseconds; }

@@ -297,11 +297,7 @@ FunctionLowering::Destination FunctionLowering::getAssembled(Operation *op, Oper
     if (fits && destination->mode == Mode::AddAfterFirst)
       delivered.insert(destination->consumer);
     if (sum && sumsRepeats(sum)) {
-      // At the start of the function, so that it stands in no instance.
-      Command fill = makeFill(op, result.view, 0);
-      if (memory == plan::MemoryKind::host)
-        fill.stream = program.getStream(StreamKind::host);
-      commands.insert(commands.begin(), std::move(fill));
+      fillAtStart(op, result.view);
       begun.insert(op);
     }
   }

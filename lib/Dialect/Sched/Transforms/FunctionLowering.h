@@ -115,6 +115,8 @@ private:
   void pushCopy(mlir::Operation *op, const View &out, const View &in);
   Command makeFill(mlir::Operation *op, const View &out, double value);
   void pushFill(mlir::Operation *op, const View &out, double value);
+  /// Sets `out` to 0 at the start of the function, so that this stands in no instance of a repeated block.
+  void fillAtStart(mlir::Operation *op, const View &out);
   void pushAdd(mlir::Operation *op, const View &out, const View &in);
   /// Makes the compute stream wait until collectives that work on the storages of `command` are done.
   void waitFor(const Command &command);

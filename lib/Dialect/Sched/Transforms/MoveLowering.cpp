@@ -56,6 +56,23 @@ void FunctionLowering::pushBeside(Command command, Operation *op) {
   pushEvent(Command::Kind::Record, stream, done, op);
 }
 
+void FunctionLowering::fillAtStart(Operation *op, const View &out) {
+  std::vector<Command> first;
+  Command fill = makeFill(op, out, 0);
+  if (memory == plan::MemoryKind::host) {
+    fill.stream = program.getStream(StreamKind::host);
+    // The host waits for what functions before have done there.
+    for (auto [kind, stream] : {std::pair(Command::Kind::Record, kComputeStream), {Command::Kind::Wait, fill.stream}}) {
+      first.emplace_back(kind, op->getLoc());
+      first.back().stream = stream;
+      first.back().event = program.events;
+    }
+    ++program.events;
+  }
+  first.push_back(std::move(fill));
+  commands.insert(commands.begin(), std::make_move_iterator(first.begin()), std::make_move_iterator(first.end()));
+}
+
 void FunctionLowering::releaseOnHost(unsigned storage, Operation *op) {
   auto it = pending.find(storage);
   if (it == pending.end())
