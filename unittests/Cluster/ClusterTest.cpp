@@ -103,6 +103,7 @@ TEST(Cluster, EveryFigureOfAPresetHasItsSource) {
       take(type + ".peak_flops_per_s", false);
     } else {
       EXPECT_GE(device.peakFlopsPerSecond.size(), 2u);
+      take("hosts[0].memory_bandwidth_bytes_per_s", cluster.hosts[0].memoryBytesPerSecond.has_value());
       if (device.productEfficiency)
         take(type + ".product_efficiency", true);
       if (device.attentionEfficiency)

@@ -146,7 +146,7 @@ TEST(CostModelTest, HostsOfGpusComputeAtADevicesPartOfTheirRates) {
     std::optional<Cost> cost = CostModel(cluster).getHostCost("", of);
     return cost ? static_cast<double>(cost->picoseconds) * 1e-12 : -1;
   };
-  constexpr double launch = 2e-6, share = 0.85;
+  constexpr double launch = 2e-6, share = 0.7;
   EXPECT_EQ(getSeconds(work), -1);
   // As fast as the links to the devices, and 12 FLOPs for each byte.
   cluster.hosts[0].deviceLink.bytesPerSecond = 10'000'000'000;

@@ -317,7 +317,7 @@ TEST_F(PredictStepTest, WhatTheClusterDoesNotSayIsNotSimulated) {
   StepPrediction prediction = predictStep(*module, CostModel(gpus));
   double rate = static_cast<double>(*gpus.hosts[0].deviceLink.bytesPerSecond);
   EXPECT_NEAR(prediction.byFamily["h2d"], 4e6 / rate + DeviceModel().launchSeconds, 1e-9);
-  EXPECT_NEAR(prediction.byFamily["map"], 8e6 / (80e9 * DeviceModel().memoryShare) + 2e-6, 1e-9);
+  EXPECT_NEAR(prediction.byFamily["map"], 8e6 / (80e9 * 0.7) + 2e-6, 1e-9);
   EXPECT_NEAR(prediction.seconds, 2 * prediction.byFamily["h2d"] + prediction.byFamily["map"], 1e-9);
   gpus.hosts[0].deviceLink.bytesPerSecond = std::nullopt;
   EXPECT_EQ(predictStep(*module, CostModel(gpus)).seconds, 0);
@@ -332,6 +332,24 @@ TEST_F(PredictStepTest, WhatTheClusterDoesNotSayIsNotSimulated) {
   EXPECT_EQ(predictStep(*module, CostModel(gpus)).seconds, 0);
   EXPECT_EQ(error, "cannot be simulated: runs on a stream of kind host, but the cluster does not say how fast hosts "
                    "compute");
+}
+
+TEST_F(PredictStepTest, CopiesAndTheHostShareItsMemory) {
+  std::string text = kOffloaded;
+  for (llvm::StringRef mark : {"sched.record", "sched.wait"})
+    for (size_t at; (at = text.find(mark)) != std::string::npos;)
+      text.erase(at, text.find('\n', at) - at);
+  module = parseSourceString<ModuleOp>(text, &context);
+  ASSERT_TRUE(module);
+  Cluster gpus = llvm::cantFail(findCluster("h200:1", 1 << 30));
+  gpus.hosts[0].memoryBytesPerSecond = 800'000'000'000;
+  StepPrediction prediction = predictStep(*module, CostModel(gpus));
+  double rate = 0.7 * 800e9, copy = prediction.byFamily["h2d"], map = prediction.byFamily["map"];
+  // While all three run, they ask for more than the memory has, and are that much slower.
+  double asked = 2 * 4e6 / rate / copy + 8e6 / rate / map;
+  ASSERT_GT(asked, 1);
+  ASSERT_GT(copy, map * asked);
+  EXPECT_NEAR(prediction.seconds, copy + map * (asked - 1), 1e-9);
 }
 
 /// Two hosts of eight devices: `data` is over the hosts, `model` and `other` are within one. All collectives of the

@@ -26,12 +26,23 @@ public:
       if (isOfBackward(getStep(function).getRole()))
         for (auto add : function.front().getOps<AddToOp>())
           made.try_emplace(add.getResourceAttr(), static_cast<int64_t>(made.size()));
-    for (auto store : reduce.getOps<StoreOp>())
-      made[store.getResourceAttr()] = findLatest(listNeeded(store));
+    for (auto store : reduce.getOps<StoreOp>()) {
+      // What it brings to another layout is final with the last of its gradients.
+      int64_t latest = kNone;
+      llvm::DenseSet<Operation *> seen;
+      walkNeeded(store, seen, [&](Operation *op) {
+        if (auto load = dyn_cast<LoadOp>(op))
+          latest = std::max(latest, getMade(load.getResourceAttr()));
+        return true;
+      });
+      made[store.getResourceAttr()] = latest;
+    }
     for (auto [order, op] : llvm::enumerate(update.without_terminator())) {
       places[&op] = static_cast<int64_t>(order);
       if (auto store = dyn_cast<StoreOp>(op))
         stores[store.getResourceAttr()].push_back(store);
+      else if (auto load = dyn_cast<LoadOp>(op))
+        loads[load.getResourceAttr()].push_back(load);
     }
   }
 
@@ -43,11 +54,13 @@ public:
     llvm::MapVector<Operation *, int64_t> moved;
     for (StoreOp store : movable) {
       int64_t its = gradientOf.lookup(store);
-      for (Operation *op : listNeeded(store)) {
+      llvm::DenseSet<Operation *> seen;
+      walkNeeded(store, seen, [&](Operation *op) {
         auto [known, isNew] = moved.try_emplace(op, its);
         if (!isNew && known->second != its)
           known->second = kNone;
-      }
+        return true;
+      });
       moved.try_emplace(store, its);
     }
     SmallVector<std::pair<Operation *, int64_t>> sorted(moved.begin(), moved.end());
@@ -72,23 +85,20 @@ public:
   }
 
 private:
-  /// Returns the operations that the stored value is computed from.
-  static SmallVector<Operation *> listNeeded(StoreOp store) {
-    llvm::SetVector<Operation *> needed;
+  /// Visits the operations that the stored value is computed from, without those that have been seen, until one is not
+  /// admitted; returns whether all are.
+  static bool walkNeeded(StoreOp store, llvm::DenseSet<Operation *> &seen,
+                         llvm::function_ref<bool(Operation *)> admits) {
     SmallVector<Value> open = {store.getValue()};
-    while (!open.empty())
-      if (Operation *op = open.pop_back_val().getDefiningOp(); op && needed.insert(op))
-        llvm::append_range(open, op->getOperands());
-    return needed.takeVector();
-  }
-
-  /// Returns the number of the last of the gradients that `ops` load.
-  int64_t findLatest(ArrayRef<Operation *> ops) const {
-    int64_t latest = kNone;
-    for (Operation *op : ops)
-      if (auto load = dyn_cast<LoadOp>(op))
-        latest = std::max(latest, getMade(load.getResourceAttr()));
-    return latest;
+    while (!open.empty()) {
+      Operation *op = open.pop_back_val().getDefiningOp();
+      if (!op || !seen.insert(op).second)
+        continue;
+      if (!admits(op))
+        return false;
+      llvm::append_range(open, op->getOperands());
+    }
+    return true;
   }
 
   int64_t getMade(Attribute resource) const {
@@ -109,10 +119,8 @@ private:
     while (changes) {
       llvm::DenseSet<Operation *> staying;
       for (auto store : update.getOps<StoreOp>())
-        if (!movable.contains(store)) {
-          auto needed = listNeeded(store);
-          staying.insert(needed.begin(), needed.end());
-        }
+        if (!movable.contains(store))
+          walkNeeded(store, staying, [](Operation *) { return true; });
       changes = false;
       for (StoreOp store : llvm::to_vector(movable))
         if (!canMove(store, staying)) {
@@ -124,20 +132,20 @@ private:
 
   bool canMove(StoreOp store, const llvm::DenseSet<Operation *> &staying) {
     // What stays would read what the store writes, where it reads what was there before.
-    for (auto load : update.getOps<LoadOp>())
-      if (load.getResourceAttr() == store.getResourceAttr() && staying.contains(load) && load->isBeforeInBlock(store))
+    for (LoadOp load : loads.lookup(store.getResourceAttr()))
+      if (staying.contains(load) && load->isBeforeInBlock(store))
         return false;
     int64_t latest = kNone;
     Attribute gradient;
     bool isOfHost = !isOnDevice(store.getResourceAttr());
-    for (Operation *op : listNeeded(store)) {
+    auto admits = [&](Operation *op) {
       // Steps for which ranks sum something up are few; gathers of weights are not held up by others.
       if (isa<AllReduceOp, ReduceScatterOp, AllToAllOp, PermuteOp, GatherRowsOp, ScatterRowsOp>(op))
         return false;
       isOfHost |= isa<MoveOp>(op);
       auto load = dyn_cast<LoadOp>(op);
       if (!load)
-        continue;
+        return true;
       Attribute name = load.getResourceAttr();
       int64_t its = getMade(name);
       if (its != kNone && gradient && gradient != name)
@@ -151,7 +159,11 @@ private:
         if (writer->isBeforeInBlock(load))
           latest = std::max(latest, gradientOf.lookup(writer));
       }
-    }
+      return true;
+    };
+    llvm::DenseSet<Operation *> seen;
+    if (!walkNeeded(store, seen, admits))
+      return false;
     gradientOf[store] = latest;
     return isOfHost && latest != kNone;
   }
@@ -162,8 +174,9 @@ private:
   llvm::DenseMap<Attribute, int64_t> made;
   /// The number of each operation of the update, in order.
   llvm::DenseMap<Operation *, int64_t> places;
-  /// By resource: the stores of the update.
+  /// By resource: the stores and loads of the update.
   llvm::DenseMap<Attribute, SmallVector<StoreOp, 1>> stores;
+  llvm::DenseMap<Attribute, SmallVector<LoadOp, 2>> loads;
   llvm::SetVector<StoreOp> movable;
   /// By store: the number of the gradient behind which it can be made.
   llvm::DenseMap<Operation *, int64_t> gradientOf;
@@ -174,9 +187,12 @@ struct UpdateEarly : sched::impl::UpdateEarlyBase<UpdateEarly> {
 
   void runOnOperation() override {
     ProgramOp program = getOperation();
+    bool usesHost = llvm::any_of(program.getOps<ResourceOp>(), [](ResourceOp resource) {
+      return resource.getKind() != ResourceKind::scalar && resource.getLayout().getMemory() != plan::MemoryKind::device;
+    });
     // The backward of another chunk may follow a reduction, which ends when all that it holds has ended.
     SmallVector<int64_t> chunks = getChunks(program);
-    if (chunks.size() != 1)
+    if (!usesHost || chunks.size() != 1)
       return;
     func::FuncOp reduce = getStepFunction(program, StepRole::reduce, chunks.front()),
                  update = getStepFunction(program, StepRole::update, chunks.front());
