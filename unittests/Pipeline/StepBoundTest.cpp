@@ -1,5 +1,6 @@
 #include "../../lib/Planner/MeshSearch.h"
 
+#include "windlass/Dialect/Plan/Transforms/Offload.h"
 #include "windlass/Dialect/Plan/Transforms/Segments.h"
 #include "windlass/Dialect/Sched/IR/Place.h"
 #include "windlass/Dialect/Train/IR/TrainFunctions.h"
@@ -34,6 +35,9 @@ struct BoundCase {
   /// The share of a step that the least time of some plan is at least: a bound that is too high by more than the rest
   /// fails.
   double tightest = 0;
+  plan::Offload offload = plan::Offload::none;
+  /// The rate of the host's memory and of the link to it, as a share of those of the cluster.
+  double hostRate = 1;
 };
 
 void PrintTo(const BoundCase &its, std::ostream *out) {
@@ -42,6 +46,8 @@ void PrintTo(const BoundCase &its, std::ostream *out) {
   if (!its.pipeline.hasOnePosition())
     *out << ", " << its.pipeline.positions << " stages by " << its.pipeline.schedule << "="
          << its.pipeline.chunksPerPosition;
+  if (its.offload != plan::Offload::none)
+    *out << ", offload " << plan::stringifyOffload(its.offload).str();
 }
 
 /// The share of a rate at which operators or bytes decide.
@@ -71,6 +77,7 @@ protected:
         std::make_unique<Compilation>(context, llvm::sys::fs::exists(path) ? path : folder + "/graph.onnx.gz");
     ASSERT_TRUE(succeeded(compilation->import(settings)) && succeeded(compilation->buildFunctions(settings)));
     module = compilation->getPlanned();
+    plan::applyOffload(module, GetParam().offload);
     cluster = llvm::cantFail(findCluster(GetParam().cluster));
     auto slow = [](int64_t &rate, double share) { rate = std::max<int64_t>(1, std::llround(rate * share)); };
     for (auto &[name, device] : cluster.deviceTypes) {
@@ -81,6 +88,11 @@ protected:
     }
     for (LinkTier &tier : cluster.linkTiers)
       slow(*tier.link.bytesPerSecond, GetParam().linkRate);
+    if (GetParam().offload != plan::Offload::none)
+      for (HostGroup &group : cluster.hosts) {
+        slow(*group.memoryBytesPerSecond, GetParam().hostRate);
+        slow(*group.deviceLink.bytesPerSecond, GetParam().hostRate);
+      }
     profile.cluster = cluster;
     profile.device = DeviceModel();
     profile.device->launchSeconds = 0;
@@ -277,7 +289,10 @@ std::string nameOf(const testing::TestParamInfo<BoundCase> &info) {
       info.param.model + "_" + info.param.cluster + "_" + info.param.precision +
       (info.param.hasLaunches ? "" : "_bytes") +
       (pipeline.hasOnePosition() ? "" : "_" + std::to_string(pipeline.positions) + "_" + pipeline.schedule) +
-      (info.param.linkRate < 1 ? "_links" : "");
+      (info.param.linkRate < 1 ? "_links" : "") +
+      (info.param.offload == plan::Offload::none
+           ? ""
+           : "_" + plan::stringifyOffload(info.param.offload).str() + (info.param.clips ? "_clipped" : ""));
   for (char &each : name)
     if (!isalnum(each))
       each = '_';
@@ -324,6 +339,33 @@ INSTANTIATE_TEST_SUITE_P(
                     BoundCase{"mlp", "h100:1x8", "f32", false, false, {2, "1f1b", 1}, kSlow, kSlow, 4},
                     BoundCase{
                         "gpt2-tiny-dropout", "h100:1x2", "bf16", false, false, {2, "gpipe", 1}, kSlow, 1, 64, 0.8}),
+    nameOf);
+
+using plan::Offload;
+const planner::PipelineChoice kOneStage;
+
+/// Updates of the host beside the last backward pass and, with clipping, behind it.
+INSTANTIATE_TEST_SUITE_P(
+    Offloads, StepBoundTest,
+    testing::Values(
+        BoundCase{"gpt2-tiny", "h100:1x2", "bf16", false, false, kOneStage, kSlow, 1, 8, 0.8, Offload::some, kSlow},
+        BoundCase{"gpt2-tiny", "h100:1x2", "bf16", true, false, kOneStage, kSlow, 1, 8, 0.8, Offload::some, kSlow},
+        BoundCase{"llama-tiny", "a100-40g:1x4", "f32", false, true, kOneStage, 1, 1, 4, 0, Offload::optimizer},
+        BoundCase{"opt-tiny", "h100:1x2", "bf16", false, false, kOneStage, kSlow, 1, 2, 0.5, Offload::weights, kSlow},
+        BoundCase{"bert-tiny", "h100:1x2", "bf16", false, false, kOneStage, kSlow, 1, 4, 0.5, Offload::disk, kSlow},
+        BoundCase{"gpt2-tiny", "h100:1x4", "bf16", false, false, {2, "1f1b", 1}, kSlow, 1, 8, 0, Offload::some, kSlow},
+        BoundCase{"llama-tiny",
+                  "h100:1x8",
+                  "bf16",
+                  false,
+                  false,
+                  {2, "interleaved", 2},
+                  kSlow,
+                  1,
+                  8,
+                  0,
+                  Offload::optimizer,
+                  kSlow}),
     nameOf);
 
 } // namespace
