@@ -235,8 +235,8 @@ private:
     return kind != StreamKind::compute && kind != StreamKind::communicator;
   }
 
-  /// Adds a copy or a command of the host, with the commands before it. It stays behind those added before: they may
-  /// have left their place on the host to what it brings there.
+  /// Adds a copy or a command of the host, with the events before it. It stays behind those added before: what they
+  /// release may be where it writes.
   void addBeside(std::vector<Command> group) {
     Issue issue;
     issue.position = lastBeside;

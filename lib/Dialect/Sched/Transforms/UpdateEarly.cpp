@@ -139,7 +139,7 @@ private:
     Attribute gradient;
     bool isOfHost = !isOnDevice(store.getResourceAttr());
     auto admits = [&](Operation *op) {
-      // Steps for which ranks sum something up are few; gathers of weights are not held up by others.
+      // Sums over ranks, as of LAMB's norms, stay where they are; gathers of updated weights move with them.
       if (isa<AllReduceOp, ReduceScatterOp, AllToAllOp, PermuteOp, GatherRowsOp, ScatterRowsOp>(op))
         return false;
       isOfHost |= isa<MoveOp>(op);
