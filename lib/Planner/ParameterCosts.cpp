@@ -101,39 +101,31 @@ int64_t ParameterCosts::getCopyPicoseconds(plan::LayoutAttr layout, RankedTensor
   return getPicoseconds(costs.getCopyCost(static_cast<double>(getBytes(layout, type))));
 }
 
-ParameterCosts::HostUpdate ParameterCosts::getHostUpdate(const ParameterLabel &label) const {
-  plan::LayoutAttr master = label.copies.master;
-  HostUpdate update;
-  update.computed = getPicoseconds(costs.getHostCost("", getUpdateWork(master)));
-  if (std::optional<OperatorWork> average = getAverageWork(master))
-    update.computed += getPicoseconds(costs.getHostCost("", *average));
-  update.there = addsOnHost(label) ? 0 : getCopyPicoseconds(master, traits.type);
-  update.back = isFetched(label) ? 0 : getCopyPicoseconds(master, traits.computeType);
-  if (label.memories.state == plan::MemoryKind::disk) // read and written
-    update.disk = 2 * costs.getDiskCost(static_cast<double>(getStateBytes(label))).picoseconds;
-  return update;
-}
-
 void ParameterCosts::addUpdate(const ParameterLabel &label, ParameterTimes &times) const {
+  plan::LayoutAttr master = label.copies.master;
+  OperatorWork update = getUpdateWork(master);
+  std::optional<OperatorWork> average = getAverageWork(master);
   if (label.memories.state == plan::MemoryKind::device) {
-    plan::LayoutAttr master = label.copies.master;
-    std::optional<OperatorWork> average = getAverageWork(master);
-    times.exposed =
-        toCost(1, costs.getPicoseconds(getUpdateWork(master)) + (average ? costs.getPicoseconds(*average) : 0));
+    times.exposed = toCost(1, costs.getPicoseconds(update) + (average ? costs.getPicoseconds(*average) : 0));
     return;
   }
-  HostUpdate update = getHostUpdate(label);
-  int64_t squares =
-      addsOnHost(label) ? getPicoseconds(costs.getHostCost("", getSquaresWork(label.copies.gradient))) : 0;
+  auto onHost = [&](const OperatorWork &work) { return getPicoseconds(costs.getHostCost("", work)); };
+  int64_t computed = onHost(update) + (average ? onHost(*average) : 0),
+          squares = addsOnHost(label) ? onHost(getSquaresWork(label.copies.gradient)) : 0,
+          there = addsOnHost(label) ? 0 : getCopyPicoseconds(master, traits.type),
+          back = isFetched(label) ? 0 : getCopyPicoseconds(master, traits.computeType),
+          disk = label.memories.state == plan::MemoryKind::disk // read and written
+                     ? 2 * costs.getDiskCost(static_cast<double>(getStateBytes(label))).picoseconds
+                     : 0;
   // The gradients of some parameters are copied there, and the weights of others back, beside the update of one.
   if (!runsEarly()) {
-    times.exposed = toCost(1, std::max({update.computed + squares, update.there, update.back, update.disk}));
+    times.exposed = toCost(1, std::max({computed + squares, there, back, disk}));
     return;
   }
   times.exposed = toCost(1, squares);
-  times.copies[WindowKind::lastBackward] += toCost(1, update.there);
-  times.computed[WindowKind::lastBackward] += toCost(1, std::max(update.computed, update.disk));
-  times.fetches[WindowKind::lastBackward] += toCost(1, update.back);
+  times.copies[WindowKind::lastBackward] += toCost(1, there);
+  times.computed[WindowKind::lastBackward] += toCost(1, std::max(computed, disk));
+  times.fetches[WindowKind::lastBackward] += toCost(1, back);
 }
 
 ParameterTimes ParameterCosts::getTimes(const ParameterLabel &label) const {

@@ -150,11 +150,7 @@ private:
   OperatorWork getUpdateWork(plan::LayoutAttr master) const;
   /// Returns the work of moving its average; none where it has none.
   std::optional<OperatorWork> getAverageWork(plan::LayoutAttr master) const;
-  /// The picoseconds of the host's part of an update: what it computes, copies to it and from it, and the disk.
-  struct HostUpdate {
-    int64_t computed = 0, there = 0, back = 0, disk = 0;
-  };
-  HostUpdate getHostUpdate(const ParameterLabel &label) const;
+  /// Adds the time of the update, and of the copies between memories that it needs.
   void addUpdate(const ParameterLabel &label, ParameterTimes &times) const;
   /// Whether the host updates the parameter beside the backward pass.
   bool runsEarly() const { return traits.updatesEarly && costs.overlapsCollectives(); }

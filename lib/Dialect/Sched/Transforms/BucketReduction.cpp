@@ -36,7 +36,7 @@ public:
         if (auto [stream, place] = records.lookup(command.event); place > 0)
           awaited[stream].push_back({place, i + 1});
     }
-    // Of each record, the first wait for it or a later one.
+    // A stream ends its commands in order, so that a wait for a later record of it serves for an earlier one too.
     for (auto &[stream, waits] : awaited) {
       llvm::sort(waits);
       for (size_t i = waits.size(); i-- > 1;)

@@ -120,8 +120,8 @@ sched.program @program on <[]> {
 
 // -----
 
-// The step of @a reads a norm of two gradients, as with clipping. The master copy of @b has a store behind, but what
-// stays reads it before.
+// The step of @a reads a norm of two gradients, as with clipping. The norm, which stays, reads the master copy of @b as
+// it is before the step of @b.
 #vector = #plan.layout<[<[<8>]>]>
 #host = #plan.layout<[<[<8>]>] memory = host>
 module {

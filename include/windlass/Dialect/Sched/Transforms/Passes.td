@@ -56,9 +56,10 @@ def OverlapCollectives : Pass<"sched-overlap-collectives", "::windlass::sched::P
 def UpdateEarly : Pass<"sched-update-early", "::windlass::sched::ProgramOp"> {
   let summary = "Updates what the host holds as soon as its gradient is final, beside the backward pass";
   let description = [{
-    Afterwards `@reduce` has the stores of `@update` to the host's memory and disk, and of what was moved from there to the
-    device, of which each needs one gradient and no sum over ranks: not with clipping or a loss scale, whose norm is of
-    all gradients. They are in the order in which the backward pass makes these gradients, and have no `plan.repeat`.
+    Afterwards `@reduce` has the stores of `@update` to the host's memory and disk, and those of what was moved from there
+    to the device, where a store needs one gradient and no sum over ranks. With clipping or a loss scale there are none,
+    because each step needs the norm of all gradients. They are in the order in which the backward pass makes these
+    gradients, and have no `plan.repeat`.
     `sched-lower-to-commands` begins them in `@backward`, each when its gradient is final and what it writes is no
     longer read. Programs of several chunks are left alone.
   }];
@@ -80,9 +81,9 @@ def LowerToCommands : Pass<"sched-lower-to-commands", "::windlass::sched::Progra
     L4 to L5. Afterwards functions take and return nothing; every value is a window onto `@device_arena` at a fixed
     offset; resources have offsets, those of one gradient bucket are adjacent; views cost no command where the strides
     allow; commands run on the compute stream or on the stream of their communicator and are ordered by events.
-    Collectives of `@reduce`, copies and what the host runs are issued in `@backward`, marked `sched.in_last`, at the first
-    border of a repeated block behind which what they use is complete; `@reduce` keeps the commands that wait for them. The arena's size and the
-    largest live set are in the remark `arena`.
+    Collectives of `@reduce`, its copies and what the host runs of it are issued in `@backward`, marked `sched.in_last`, at
+    the first border of a repeated block behind which what they use is complete; `@reduce` keeps the commands that wait
+    for them. The arena's size and the largest live set are in the remark `arena`.
   }];
   let dependentDialects = ["::windlass::sched::SchedDialect", "::mlir::func::FuncDialect"];
 }
