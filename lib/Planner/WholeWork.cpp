@@ -17,7 +17,9 @@ static std::string getFamily(Operation *op) {
   Type element = getElementTypeOrSelf(op->getOperandTypes().empty() ? op->getResult(0) : op->getOperand(0));
   if (llvm::isa<train::MatmulOp>(op) && train::getPrecision(op->getParentOfType<ModuleOp>()) == "tf32")
     return kTf32Products;
-  return makeFamily(llvm::isa<train::ScalarOpInterface>(op) ? "map" : op->getName().stripDialect().str(),
+  return makeFamily(op->hasTrait<train::Transcendental>()     ? "transcendental"
+                    : llvm::isa<train::ScalarOpInterface>(op) ? "map"
+                                                              : op->getName().stripDialect().str(),
                     element.getIntOrFloatBitWidth() < 32 && llvm::isa<FloatType>(element));
 }
 

@@ -27,8 +27,9 @@ struct OperatorWork {
   double bytes = 0;
   /// Whether the flops are products of 16-bit floats that add up in f32.
   bool isNarrow = false;
-  /// The family of work whose times follow one law: `makeFamily` of the kernel's name, or of `map` for element-wise
-  /// functions; or `kTf32Products`.
+  /// The family of work whose times follow one law: `makeFamily` of the kernel's name, or for element-wise functions of
+  /// `transcendental` where they have such operators, of which arithmetic sets the time, and else of `map`; or
+  /// `kTf32Products`.
   std::string family = {};
 };
 

@@ -155,7 +155,7 @@ const std::string &CommandKeys::getTypeText(MemRefType type) {
   return found->second;
 }
 
-const std::string &CommandKeys::getFunctionText(FlatSymbolRefAttr name) {
+const CommandKeys::Function &CommandKeys::getFunction(FlatSymbolRefAttr name) {
   auto [found, isNew] = functions.try_emplace(name.getValue().str());
   auto function = isNew ? program.lookupSymbol<func::FuncOp>(name.getAttr()) : nullptr;
   if (!function)
@@ -172,11 +172,13 @@ const std::string &CommandKeys::getFunctionText(FlatSymbolRefAttr name) {
     for (Value result : op.getResults())
       out << result.getType() << ' ' << (numbers[result] = numbers.size());
     out << ';';
+    found->second.isTranscendental |= op.hasTrait<train::Transcendental>();
     if (!llvm::isa<arith::ConstantOp, func::ReturnOp>(op) && names.size() < kMostNameBytes)
       names += (names.empty() ? "" : "+") + op.getName().stripDialect().str();
   }
   std::string hash = llvm::toHex(llvm::SHA256::hash(llvm::arrayRefFromStringRef(body)), true);
-  return found->second = "map." + (names.empty() ? std::string("copy") : names) + "." + hash.substr(0, 12);
+  found->second.text = "map." + (names.empty() ? std::string("copy") : names) + "." + hash.substr(0, 12);
+  return found->second;
 }
 
 const CommandKey &CommandKeys::get(Operation *command, bool isLater) {
@@ -187,10 +189,14 @@ const CommandKey &CommandKeys::get(Operation *command, bool isLater) {
   auto launch = llvm::dyn_cast<sched::LaunchOp>(command);
   auto map = llvm::dyn_cast<sched::LaunchMapOp>(command);
   const sched::KernelRow *row = launch ? &launch.getRow() : nullptr;
-  std::string name = row ? sched::stringifyKernelKind(row->key).str() : getFunctionText(map.getFunctionAttr());
+  const Function *function = map ? &getFunction(map.getFunctionAttr()) : nullptr;
+  std::string name = row ? sched::stringifyKernelKind(row->key).str() : function->text;
   Type element = getElementTypeOrSelf(command->getOperand(0));
   bool isNarrow = llvm::isa<FloatType>(element) && element.getIntOrFloatBitWidth() < 32;
-  key.work.family = makeFamily(row ? sched::stringifyKernelKind(row->family).str() : "map", isNarrow);
+  key.work.family = makeFamily(row                          ? sched::stringifyKernelKind(row->family).str()
+                               : function->isTranscendental ? "transcendental"
+                                                            : "map",
+                               isNarrow);
   key.work.isNarrow = isNarrow && row && row->multipliesMatrices();
   llvm::raw_string_ostream out(key.text);
   // Times measured in one precision do not hold for the other.

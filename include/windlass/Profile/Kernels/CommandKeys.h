@@ -38,11 +38,17 @@ public:
   const CommandKey &get(mlir::Operation *command, bool isLater);
 
 private:
-  const std::string &getFunctionText(mlir::FlatSymbolRefAttr name);
+  /// What the keys of all commands of one fused function share.
+  struct Function {
+    std::string text;
+    bool isTranscendental = false;
+  };
+
+  const Function &getFunction(mlir::FlatSymbolRefAttr name);
   const std::string &getTypeText(mlir::MemRefType type);
   sched::ProgramOp program;
   std::map<std::pair<mlir::Operation *, bool>, CommandKey> keys;
-  std::map<std::string, std::string> functions;
+  std::map<std::string, Function> functions;
   llvm::DenseMap<mlir::Type, std::string> types;
 };
 

@@ -7,4 +7,12 @@
 
 #include "windlass/Dialect/Train/IR/TrainInterfaces.h.inc"
 
+namespace windlass::train {
+
+/// `Train_Transcendental` of TrainElementwiseOps.td.
+template <typename ConcreteOp>
+class Transcendental : public mlir::OpTrait::TraitBase<ConcreteOp, Transcendental> {};
+
+} // namespace windlass::train
+
 #endif
