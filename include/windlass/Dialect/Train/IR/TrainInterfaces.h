@@ -10,8 +10,7 @@
 namespace windlass::train {
 
 /// `Train_Transcendental` of TrainElementwiseOps.td.
-template <typename ConcreteOp>
-class Transcendental : public mlir::OpTrait::TraitBase<ConcreteOp, Transcendental> {};
+template <typename ConcreteOp> class Transcendental : public mlir::OpTrait::TraitBase<ConcreteOp, Transcendental> {};
 
 } // namespace windlass::train
 
