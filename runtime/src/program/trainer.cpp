@@ -382,6 +382,8 @@ status trainer::train() {
   progress_.open(context_.rank() == 0 && o_.verbosity == 1 ? o_.progress : progress_style::off, o_.steps);
   if (start_.folder.empty() && (o_.checkpoint_initial || o_.steps == 0))
     WINDLASS_TRY(save(0, o_.steps == 0));
+  if (start_.step == o_.steps)
+    WINDLASS_TRY(evaluate(start_.step));
   bool stops = false;
   for (std::int64_t s = start_.step; s < o_.steps && !stops; ++s) {
     step_metrics row;
