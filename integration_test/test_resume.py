@@ -61,6 +61,32 @@ class ResumeTest(common.Case):
         again = self.rows(run)
         self.assertEqual([row['loss'] for row in again], [row['loss'] for row in first[:6]])
 
+    def test_a_run_without_a_step_evaluates(self):
+        model = self.small_gpt()
+        data, run, none = self.batches(model, 20), self.folder / 'run', self.folder / 'none'
+        evaluation = ('--eval-data', data, '--eval-batches', 5)
+        self.train(model, data, run, 3, *evaluation)
+        trained = [row for row in self.rows(run) if 'eval_loss' in row]
+        self.train(model, data, run, 3, '--resume', *evaluation)
+        self.assertEqual([row for row in self.rows(run) if 'eval_loss' in row], 2 * trained)
+        self.train(model, data, none, 0, *evaluation)
+        (row,) = self.rows(none)
+        self.assertEqual(row['step'], 0)
+        self.assertGreater(row['eval_loss'], trained[0]['eval_loss'])
+
+    def test_state_of_another_optimizer_is_refused(self):
+        model = self.small_gpt()
+        data, run = self.batches(model, 20), self.folder / 'run'
+        self.train(model, data, run, 2)
+        outcome = common.windlass('train', model, '--data', data, '--steps', 4, '-o', run, '--resume', '--optimizer', 'lamb', *FLAGS[2:])
+        self.assertEqual(outcome.code, 1, outcome.err)
+        self.assertRegex(outcome.err, "holds the state of --optimizer adamw, this program's is lamb")
+        self.assertEqual(len(self.rows(run)), 2)
+        # Its weights may begin another run.
+        weights = self.folder / 'weights.safetensors'
+        self.succeed('checkpoint', 'export', run, '-o', weights)
+        self.succeed('train', model, '--data', data, '--steps', 1, '-o', self.folder / 'other', '--optimizer', 'lamb', '--init-from', weights, *FLAGS[2:])
+
     def test_a_run_that_holds_a_checkpoint_is_not_overwritten(self):
         model = self.small_gpt()
         data, run = self.batches(model, 20), self.folder / 'run'

@@ -56,6 +56,8 @@ static void printJson(const std::string &folder, const rt::checkpoint_manifest &
       json.attribute("loss_scale", manifest.scale->value);
     json.attribute("model", manifest.model);
     json.attribute("plan_hash", manifest.plan_hash);
+    if (!manifest.optimizer.empty())
+      json.attribute("optimizer", manifest.optimizer);
     json.attributeArray("files", [&] {
       for (const rt::checkpoint_file &file : manifest.files)
         json.object([&] {
@@ -93,6 +95,8 @@ static void printText(const std::string &folder, const rt::checkpoint_manifest &
                << "model       " << rt::quote(manifest.model) << ", plan " << rt::quote(manifest.plan_hash) << "\n"
                << "step        " << manifest.step << ", next micro-batch " << manifest.next_micro_batch << ", seed "
                << manifest.seed;
+  if (!manifest.optimizer.empty())
+    llvm::outs() << ", optimizer " << rt::quote(manifest.optimizer);
   if (manifest.scale)
     llvm::outs() << ", loss scale " << rt::json_number(manifest.scale->value) << ", "
                  << countOf(manifest.skipped_updates, "update") << " left out";

@@ -27,6 +27,7 @@ checkpoint_manifest write_checkpoint(const temporary_folder &root, const std::st
   manifest.seed = ~0ull;
   manifest.model = "m \"x\"";
   manifest.plan_hash = "h";
+  manifest.optimizer = "lion";
   checkpoint_tensor w = {"w", false, element_type::f32, {2, 4}, {}, {}};
   checkpoint_tensor m = {"w/exp_avg", true, element_type::f32, {1}, {}, {}};
   auto write = [&](const std::string &file_name, const std::string &key, std::vector<std::int64_t> sizes,

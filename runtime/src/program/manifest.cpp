@@ -55,9 +55,9 @@ public:
         });
       }
       WINDLASS_TRY(reader.value(value));
-      static constexpr std::string_view known[] = {"version",    "step",    "next_micro_batch",
-                                                   "seed",       "shuffle", "skipped_updates",
-                                                   "loss_scale", "model",   "plan_hash"};
+      static constexpr std::string_view known[] = {
+          "version",    "step",  "next_micro_batch", "seed",     "shuffle", "skipped_updates",
+          "loss_scale", "model", "plan_hash",        "optimizer"};
       if (std::find(std::begin(known), std::end(known), key) != std::end(known)) {
         root.keys.push_back(key);
         root.items.push_back(std::move(value));
@@ -95,7 +95,9 @@ private:
       WINDLASS_TRY(member(root, "shuffle", json::type::boolean, shuffles));
       out_.shuffles = shuffles->boolean;
     }
-    // Older checkpoints have neither.
+    // Older checkpoints have none of these.
+    if (root.find("optimizer"))
+      WINDLASS_TRY(text(root, "optimizer", out_.optimizer));
     if (root.find("skipped_updates"))
       WINDLASS_TRY(natural(root, "skipped_updates", out_.skipped_updates));
     if (out_.skipped_updates > out_.step)
@@ -348,7 +350,7 @@ status write_manifest(const checkpoint_manifest &manifest, const std::function<s
       ",\n \"seed\": " + std::to_string(manifest.seed) + (manifest.shuffles ? ",\n \"shuffle\": true" : "") +
       ",\n \"skipped_updates\": " + std::to_string(manifest.skipped_updates) + scale_text(manifest) +
       ",\n \"model\": " + json_string(manifest.model) + ",\n \"plan_hash\": " + json_string(manifest.plan_hash) +
-      ",\n \"files\": [";
+      (manifest.optimizer.empty() ? "" : ",\n \"optimizer\": " + json_string(manifest.optimizer)) + ",\n \"files\": [";
   constexpr std::size_t part_bytes = 1 << 16;
   const char *separator = "\n  ";
   for (const checkpoint_file &file : manifest.files) {

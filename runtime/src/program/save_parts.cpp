@@ -2,6 +2,7 @@
 
 #include "box.h"
 #include "file_turn.h"
+#include "optimizers.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -132,6 +133,7 @@ checkpoint_manifest plan_manifest(const job &j, const std::vector<stored_tensor>
     out.scale = at.past.scale;
   out.model = j.model;
   out.plan_hash = j.plan_hash;
+  out.optimizer = facts_of(j.kind).name;
   std::map<std::pair<bool, std::int32_t>, std::int32_t> files; // by kind and rank
   for (const stored_tensor &tensor : tensors) {
     checkpoint_tensor row = {tensor.name, tensor.is_state, tensor.type, tensor.sizes, {}, {}};

@@ -5,6 +5,7 @@
 #include "box.h"
 #include "data.h"
 #include "file_turn.h"
+#include "optimizers.h"
 
 #include <algorithm>
 #include <cmath>
@@ -150,6 +151,12 @@ status set_aside_later(const std::string &run, std::int64_t step, const std::fun
 }
 
 status check_checkpoint(const job &j, const std::string &folder, const checkpoint_manifest &manifest) {
+  // State of two optimizers may have one name and mean different things.
+  if (const std::string own = facts_of(j.kind).name; !manifest.optimizer.empty() && manifest.optimizer != own)
+    return bad_input(
+        "checkpoint " + quote(folder) + " holds the state of --optimizer " + manifest.optimizer +
+        ", this program's is " + own + "; continue with --optimizer " + manifest.optimizer +
+        ", or begin another run with its weights: 'windlass checkpoint export' writes them for --init-from");
   for (const stored_tensor &tensor : written_tensors(j)) {
     const checkpoint_tensor *saved = manifest.find(tensor.name);
     if (!saved || saved->is_state != tensor.is_state)

@@ -55,6 +55,7 @@ struct checkpoint_manifest {
   std::int64_t skipped_updates = 0; ///< the steps among those done that the optimizer does not count
   std::optional<loss_scale> scale;  ///< for programs that scale their loss
   std::string model, plan_hash;
+  std::string optimizer; ///< the one whose state it holds, as in `--optimizer`; empty in older checkpoints
   std::vector<checkpoint_file> files;
   std::vector<checkpoint_tensor> tensors; ///< sorted by name
 
