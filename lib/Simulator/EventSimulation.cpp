@@ -325,8 +325,7 @@ llvm::Expected<Result> Simulation::run() {
     }
     for (auto [index, rank] : llvm::enumerate(ranks))
       endsIteration |= rank.settle() && index == 0;
-    if (problem.contends)
-      shareResources();
+    shareResources();
     if (endsIteration)
       jump();
     int64_t next = getNextTime();

@@ -291,7 +291,7 @@ void PositionBuilder::addLaunch(Operation *op, bool isLater) {
     task.uses = job.getCopyUses(position, kind, bytes, cost->picoseconds);
     return addTask(task, {op, *cost, {stringifyStreamKind(kind).str(), 0, bytes}});
   }
-  if (kind == sched::StreamKind::disk_read || kind == sched::StreamKind::disk_write) {
+  if (sched::isOfDisk(kind)) {
     double bytes = getBytes(op->getOperand(0).getType());
     task.uses = job.getDiskUses(position);
     return addTask(task, {op, costs.getDiskCost(bytes), {stringifyStreamKind(kind).str(), 0, bytes}});

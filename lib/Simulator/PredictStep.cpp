@@ -117,7 +117,6 @@ StepPrediction windlass::predictStep(ModuleOp module, const CostModel &costs,
     problem.ranks.push_back(position.rank);
   }
   problem.uses = job.getUses();
-  problem.contends = true;
   std::function<void(const simulation::Span &)> see;
   if (visit)
     see = [&](const simulation::Span &span) {

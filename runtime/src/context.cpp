@@ -259,7 +259,7 @@ status context::create_streams(const job &j, const program &p, std::int32_t thre
                                                     : make_inline_stream(threads, scratch_.at(0), scratch_bytes));
     } else if (p.streams[i].kind == stream_kind::host) {
       streams_.push_back(make_host_stream(threads));
-    } else if (p.streams[i].kind == stream_kind::disk_read || p.streams[i].kind == stream_kind::disk_write) {
+    } else if (is_of_disk(p.streams[i].kind)) {
       streams_.push_back(make_host_stream(1));
     } else if (is_alone[static_cast<std::size_t>(i)] && !detail::backend_has_device) {
       streams_.push_back(make_inline_stream(threads, nullptr, 0));

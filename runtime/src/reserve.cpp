@@ -68,7 +68,7 @@ reserve reserve_of(const job &j, std::int32_t position, const transport &world, 
   for (const stream_entry &stream : p.streams) {
     need.copy_streams += stream.kind == stream_kind::h2d || stream.kind == stream_kind::d2h;
     need.host_streams += stream.kind == stream_kind::host;
-    need.disk_streams += stream.kind == stream_kind::disk_read || stream.kind == stream_kind::disk_write;
+    need.disk_streams += is_of_disk(stream.kind);
   }
   need.scratch_bytes = p.scratch_bytes;
   need.tensors = p.parameters.size + p.states.size + j.inputs.size;

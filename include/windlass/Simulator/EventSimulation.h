@@ -71,10 +71,9 @@ struct Rank {
 
 struct Problem {
   std::vector<Rank> ranks;
+  /// What activities use of resources, by `Task::uses`. Activities that use one resource slow each other down: where
+  /// their shares add up to more than 1, each runs at 1 over their sum of its own rate.
   std::vector<std::vector<Use>> uses;
-  /// Whether activities that use one resource slow each other down: where their shares add up to more than 1, each runs
-  /// at 1 over their sum of its own rate. Else each has what it uses to itself.
-  bool contends = false;
 };
 
 struct FunctionTotal {

@@ -206,8 +206,7 @@ LogicalResult StepEmitter::emitLaunch(Scope &scope, sched::LaunchOp op) {
   if (op.getKernel() == sched::KernelKind::square_sum && op.getIns().size() > 1)
     return emitSquares(scope, op);
   auto ins = viewsOf(scope, op.getInsMutable()), outs = viewsOf(scope, op.getOutsMutable());
-  sched::StreamKind kind = streams.getKind(streams.getNumber(op));
-  if (kind == sched::StreamKind::disk_read || kind == sched::StreamKind::disk_write) {
+  if (sched::isOfDisk(streams.getKind(streams.getNumber(op)))) {
     scope.calls.copyDisk(scope.context(), streamOf(scope, op), outs[0], ins[0]);
     return success();
   }

@@ -38,8 +38,7 @@ status action_graphs::open(context &c, const program &p, graph_policy policy, bo
         .as(diagnostic::usage);
   // Commands of host streams are handed over anew each time.
   const bool has_host = std::any_of(p.streams.begin(), p.streams.end(), [](const stream_entry &each) {
-    return each.kind == stream_kind::host || each.kind == stream_kind::disk_read ||
-           each.kind == stream_kind::disk_write;
+    return each.kind == stream_kind::host || is_of_disk(each.kind);
   });
   if (policy == graph_policy::on && has_host)
     return bad_input("--graphs on needs a program without kernels on the host; leave it out").as(diagnostic::usage);

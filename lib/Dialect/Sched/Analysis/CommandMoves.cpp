@@ -89,6 +89,20 @@ bool sched::canMoveUp(LaunchMapOp later, Operation *earlier, ArrayRef<Operation 
   return true;
 }
 
+/// Moves `op` to `place` of its block: a list that loses and gains an operation keeps the numbers of all others, one of
+/// which a part is spliced loses all.
+static void moveTo(Operation *op, Block::iterator place) {
+  if (place == op->getIterator())
+    return;
+  Block *block = op->getBlock();
+  op->remove();
+  block->getOperations().insert(place, op);
+}
+
+void sched::moveBefore(Operation *op, Operation *place) { moveTo(op, place->getIterator()); }
+
+void sched::moveBehind(Operation *op, Operation *place) { moveTo(op, std::next(place->getIterator())); }
+
 void sched::copyRepeat(Operation *from, Operation *to) {
   if (Attribute repeat = from->getAttr(plan::kRepeatAttr))
     to->setAttr(plan::kRepeatAttr, repeat);

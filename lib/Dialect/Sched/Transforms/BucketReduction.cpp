@@ -44,6 +44,15 @@ public:
     }
   }
 
+  /// Returns the place behind the last command that uses the storage.
+  size_t getLast(unsigned storage) const {
+    size_t place = 0;
+    if (auto uses = last.find(storage); uses != last.end())
+      for (auto [user, its] : uses->second)
+        place = std::max(place, its);
+    return place;
+  }
+
   /// Returns the place from which on a command of `stream` that waits for the compute stream there may use the storage.
   size_t getFree(unsigned storage, unsigned stream) const {
     size_t free = 0;
@@ -74,16 +83,12 @@ private:
 class Composer {
 public:
   Composer(ProgramLowering &program, std::vector<Command> backward, Location loc)
-      : program(program), uses(backward), backward(std::move(backward)), loc(loc) {
-    for (size_t i = 0; i < this->backward.size(); ++i)
-      for (const View &view : llvm::concat<const View>(this->backward[i].ins, this->backward[i].outs))
-        lastTouch[view.storage] = i + 1;
-  }
+      : program(program), uses(backward), backward(std::move(backward)), loc(loc) {}
 
   void addBucket(Bucket &bucket) {
     Issue issue;
     issue.communicator = bucket.communicator;
-    issue.position = lastTouch.lookup(bucket.storage);
+    issue.position = uses.getLast(bucket.storage);
     unsigned stream = program.communicators[bucket.communicator].stream;
     int64_t ready = program.events++;
     issue.commands.push_back(makeEvent(Command::Kind::Record, kComputeStream, ready));
@@ -172,7 +177,8 @@ private:
       for (const View &view : llvm::concat<const View>(command.ins, command.outs)) {
         mayMove &= !touchedByRest.contains(view.storage) && !movedEarly.contains(view.storage) &&
                    !bucketEvents.contains(view.storage);
-        issue.position = std::max(issue.position, lastTouch.lookup(view.storage));
+        // What an earlier collective makes may be an operand of this one, which is issued no earlier then.
+        issue.position = std::max({issue.position, uses.getLast(view.storage), issuedPlaces.lookup(view.storage)});
         issue.hasTransients |= program.storages[view.storage].isTransient;
       }
       if (command.kind == Command::Kind::Collective) {
@@ -189,14 +195,7 @@ private:
         for (const View &view : llvm::concat<const View>(command.ins, command.outs))
           movedEarly.insert(view.storage);
     issue.commands = std::move(group);
-    size_t position = moveToBorder(issue.position);
-    // What it makes may be an operand of a collective behind it, which is issued no earlier then.
-    for (const Command &command : issue.commands)
-      for (const View &view : llvm::concat<const View>(command.ins, command.outs)) {
-        size_t &last = lastTouch[view.storage];
-        last = std::max(last, position);
-      }
-    issue.position = position;
+    issue.position = moveToBorder(issue.position);
     addIssue(std::move(issue));
   }
 
@@ -338,8 +337,6 @@ private:
   StorageUses uses;
   std::vector<Command> backward;
   Location loc;
-  /// By storage, the position behind the last command that uses it: of the backward pass, or of what is issued in it.
-  llvm::DenseMap<unsigned, size_t> lastTouch;
   /// The commands to issue, by position, in the order of `@reduce`.
   std::map<size_t, std::vector<Issue>> issues;
   std::vector<Command> rest, last;

@@ -139,6 +139,7 @@ static void mergeLastWaits(std::vector<Command> &commands, size_t end, int64_t &
       llvm::append_range(it->second.keepsAlive, wait.keepsAlive);
   }
   std::vector<Command> kept;
+  kept.reserve(commands.size());
   auto keep = [&](size_t begin, size_t behind) {
     for (size_t i = begin; i < behind; ++i)
       if (!isEvent(commands[i]) || !merged.contains(commands[i].event))
@@ -205,6 +206,7 @@ static void mergeEqualRecords(std::vector<Command> &commands) {
     recorded.erase(command.stream);
   }
   std::vector<Command> kept;
+  kept.reserve(commands.size() - dropped.size());
   for (Command &command : commands)
     if (!dropped.contains(&command))
       kept.push_back(std::move(command));

@@ -182,7 +182,7 @@ private:
         return gradient;
     for (Value out : outs)
       if (Operation *buffer = out.getDefiningOp(); gradient->isBeforeInBlock(buffer))
-        buffer->moveBefore(gradient);
+        moveBefore(buffer, gradient);
     LaunchOp both =
         replace(gradient, gradient, gradient.getKernel(), gradient.getIns(), outs, gradient.getSettings(), true);
     erase(gradient);

@@ -71,7 +71,7 @@ private:
       return;
     Operation *stays = movesDown ? map.getOperation() : update.getOperation();
     if (Operation *buffer = rounded.getDefiningOp(); !buffer->isBeforeInBlock(stays))
-      buffer->moveBefore(stays);
+      moveBefore(buffer, stays);
     found->second.erase(place);
     OpBuilder builder(stays);
     SmallVector<Value> outs(update.getOuts());

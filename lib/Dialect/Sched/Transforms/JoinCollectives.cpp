@@ -113,14 +113,14 @@ void joinGathers(ArrayRef<Gather> gathers) {
     auto own = llvm::find(gather.chain, gather.op);
     if (gather.op != first)
       for (Operation *source : llvm::make_range(gather.chain.begin(), own))
-        source->moveBefore(first);
+        moveBefore(source, first);
     views.append(own + 1, gather.chain.end());
     ops.push_back(gather.op);
   }
   Operation *place = replace(ops, first);
   for (Operation *view : views)
     if (view->isBeforeInBlock(place)) {
-      view->moveAfter(place);
+      moveBehind(view, place);
       place = view;
     }
 }
@@ -138,7 +138,7 @@ void joinDeliveries(ArrayRef<Delivery> deliveries) {
   for (const Delivery &delivery : deliveries)
     for (Operation *op : delivery.chain) {
       copyRepeat(place, op);
-      op->moveAfter(place);
+      moveBehind(op, place);
       place = op;
     }
 }

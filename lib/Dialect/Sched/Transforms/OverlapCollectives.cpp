@@ -39,9 +39,9 @@ void issueGathersEarly(Block &block, int64_t window) {
     for (Operation *op : gather.chain) {
       copyRepeat(label, op);
       if (place)
-        op->moveAfter(place);
+        moveBehind(op, place);
       else
-        op->moveBefore(&block.front());
+        moveBefore(op, &block.front());
       place = op;
     }
   }
@@ -69,9 +69,9 @@ void addLate(Block &block, int64_t window) {
     for (Operation *delayed : scatter.chain) {
       copyRepeat(awaited, delayed);
       if (awaited == block.getTerminator())
-        delayed->moveBefore(awaited);
+        moveBefore(delayed, awaited);
       else
-        delayed->moveAfter(std::exchange(ends.try_emplace(awaited, awaited).first->second, delayed));
+        moveBehind(delayed, std::exchange(ends.try_emplace(awaited, awaited).first->second, delayed));
     }
   }
 }
@@ -90,7 +90,7 @@ void reduceEarly(Block &block) {
     if (!last || last == op.getPrevNode())
       continue;
     copyRepeat(last, &op);
-    op.moveAfter(last);
+    moveBehind(&op, last);
   }
 }
 

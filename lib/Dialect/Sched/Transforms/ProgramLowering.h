@@ -71,10 +71,12 @@ struct Command {
   Runs runs = Runs::Always;
   /// The number of its stream among the program's.
   unsigned stream = kComputeStream;
-  llvm::SmallVector<View, 6> ins, outs;
+  // Most commands are events or have few operands.
+  llvm::SmallVector<View, 2> ins;
+  llvm::SmallVector<View, 1> outs;
   /// Launch.
   KernelKind kernel = KernelKind::copy;
-  llvm::SmallVector<mlir::NamedAttribute, 4> settings;
+  llvm::SmallVector<mlir::NamedAttribute, 1> settings;
   bool accumulates = false, accumulatesAfterFirst = false;
   /// Map.
   mlir::FlatSymbolRefAttr function;

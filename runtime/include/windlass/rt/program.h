@@ -167,6 +167,11 @@ struct scalar_entry {
 /// copies from the disk to host memory or back.
 enum class stream_kind : std::int32_t { compute, communicator, peer, h2d, d2h, host, disk_read, disk_write };
 
+/// Whether the streams of a kind copy between the disk and host memory.
+constexpr bool is_of_disk(stream_kind kind) {
+  return kind == stream_kind::disk_read || kind == stream_kind::disk_write;
+}
+
 struct stream_entry {
   stream_kind kind = stream_kind::compute;
   const char *name = nullptr; ///< the name in timelines

@@ -34,6 +34,11 @@ bool canMove(mlir::Operation *earlier, mlir::Operation *later, llvm::ArrayRef<ml
 /// except `others` forbids it. Unlike a move down, a move up may pass records.
 bool canMoveUp(LaunchMapOp later, mlir::Operation *earlier, llvm::ArrayRef<mlir::Operation *> others = {});
 
+/// Moves an operation to right before or behind another one of its block. `Operation::moveBefore` does the same, but
+/// after it the next `isBeforeInBlock` numbers the whole block anew.
+void moveBefore(mlir::Operation *op, mlir::Operation *place);
+void moveBehind(mlir::Operation *op, mlir::Operation *place);
+
 /// Gives `to`, which moves next to `from`, the same `plan.repeat`: otherwise it would cut an instance of a repeated
 /// block in two.
 void copyRepeat(mlir::Operation *from, mlir::Operation *to);

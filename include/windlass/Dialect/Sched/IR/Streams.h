@@ -24,6 +24,9 @@ struct StreamMemories {
 /// Returns the memories of streams of a kind.
 StreamMemories getMemories(StreamKind kind);
 
+/// Whether the streams of a kind copy between the disk and the host's memory.
+inline bool isOfDisk(StreamKind kind) { return kind == StreamKind::disk_read || kind == StreamKind::disk_write; }
+
 /// Returns the kind of the streams that move values from one memory to another; none where no stream does.
 std::optional<StreamKind> findMovingKind(plan::MemoryKind from, plan::MemoryKind to);
 
