@@ -168,6 +168,16 @@ class ProfileTest(common.Case):
                 plain = {thread: [(name, None) for name, _ in ran] for thread, ran in expected.items()}
                 self.assertEqual(commands(run / 'traces' / 'rank_00001.json'), plain)
 
+    def test_a_model_larger_than_its_device(self):
+        """The plan whose commands are measured keeps some of the model in the host's memory where no other one fits."""
+        model, project = self.small_gpt(), self.folder / 'measuring'
+        cluster = 'emulated:1,host=1GiB,h2d=1GB/s,d2h=1GB/s,device={}'.format
+        plan = json.loads(self.succeed('plan', model, '--cluster', cluster('1GiB'), '--json').out)
+        small = cluster(int(0.6 * plan['bytes_per_device']['arena']))
+        self.assertEqual(common.windlass('plan', model, '--cluster', small).code, 3)
+        self.assertIn('commands', self.succeed('profile', model, '--cluster', small, '--emit', project).out)
+        self.assertTrue((project / 'run.sh').exists())
+
     def test_refuses_other_devices(self):
         outcome = common.windlass('profile', self.small_gpt(), '--cluster', 'h200:2', '-o', self.folder / 'profile.json')
         self.assertEqual(outcome.code, 1)

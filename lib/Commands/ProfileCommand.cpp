@@ -117,7 +117,8 @@ private:
     return kDone;
   }
 
-  /// Adds the commands of the plan that the search finds by the times that are known.
+  /// Adds the commands of the plan that the search finds by the times that are known: one that moves nothing to the
+  /// host, where such a plan fits into the devices.
   int addFound(MeasuredCommands &to) {
     Compilation compilation(context, modelPath, printEvents(console));
     if (int code = console.codeOf(compilation.import(compileFlags.settings)))
@@ -126,8 +127,17 @@ private:
       return code;
     PlanChoice found = compileFlags.choice;
     found.strategy = "auto";
-    if (int code = console.codeOf(compilation.applyStrategy(found, Purpose::trial)))
-      return code;
+    bool isFound = false;
+    if (found.cluster.getBackend() != "cpu" || found.cluster.isEmulated()) {
+      found.searchesOffload = false;
+      found.offload = plan::Offload::none;
+      ScopedDiagnosticHandler silent(&context, [](Diagnostic &) { return success(); });
+      isFound = succeeded(compilation.applyStrategy(found, Purpose::trial));
+      found.searchesOffload = true;
+    }
+    if (!isFound)
+      if (int code = console.codeOf(compilation.applyStrategy(found, Purpose::trial)))
+        return code;
     addAll(compilation.getModule(), to);
     return kDone;
   }
