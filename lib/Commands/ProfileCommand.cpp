@@ -129,8 +129,6 @@ private:
     found.strategy = "auto";
     bool isFound = false;
     if (found.cluster.getBackend() != "cpu" || found.cluster.isEmulated()) {
-      found.searchesOffload = false;
-      found.offload = plan::Offload::none;
       ScopedDiagnosticHandler silent(&context, [](Diagnostic &) { return success(); });
       isFound = succeeded(compilation.applyStrategy(found, Purpose::trial));
       found.searchesOffload = true;
