@@ -117,8 +117,8 @@ private:
     return kDone;
   }
 
-  /// Adds the commands of the plan that the search finds by the times that are known: one that moves nothing to the
-  /// host, where such a plan fits into the devices.
+  /// Adds the commands of the plan that the search finds by the times that are known. It uses the host's memory only
+  /// where no other plan fits into the devices.
   int addFound(MeasuredCommands &to) {
     Compilation compilation(context, modelPath, printEvents(console));
     if (int code = console.codeOf(compilation.import(compileFlags.settings)))
@@ -129,7 +129,9 @@ private:
     found.strategy = "auto";
     bool isFound = false;
     if (found.cluster.getBackend() != "cpu" || found.cluster.isEmulated()) {
-      ScopedDiagnosticHandler silent(&context, [](Diagnostic &) { return success(); });
+      // The second search reports what more memory does not mend.
+      ScopedDiagnosticHandler withoutErrors(
+          &context, [](Diagnostic &its) { return success(its.getSeverity() == DiagnosticSeverity::Error); });
       isFound = succeeded(compilation.applyStrategy(found, Purpose::trial));
       found.searchesOffload = true;
     }

@@ -27,9 +27,8 @@ struct OperatorWork {
   double bytes = 0;
   /// Whether the flops are products of 16-bit floats that add up in f32.
   bool isNarrow = false;
-  /// The family of work whose times follow one law: `makeFamily` of the kernel's name, or for element-wise functions of
-  /// `transcendental` where they have such operators, of which arithmetic sets the time, and else of `map`; or
-  /// `kTf32Products`.
+  /// The family of work whose times follow one law: `makeFamily` of the kernel's name, or `kTf32Products`. The name of
+  /// an element-wise function is `transcendental` where one of its operators is (`Train_Transcendental`), else `map`.
   std::string family = {};
 };
 

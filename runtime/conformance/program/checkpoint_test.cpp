@@ -65,6 +65,16 @@ TEST(Checkpoint, ManifestsReadBack) {
   EXPECT_TRUE(s.is_ok()) << s.message();
 }
 
+TEST(Checkpoint, OlderManifestsDoNotSayTheirOptimizer) {
+  temporary_folder folder;
+  checkpoint_manifest wrote = write_checkpoint(folder, "c"), read;
+  wrote.optimizer.clear();
+  ASSERT_TRUE(replace_file(folder / "c/manifest.json", manifest_text(wrote)).is_ok());
+  const status s = read_manifest(folder / "c", read);
+  ASSERT_TRUE(s.is_ok()) << s.message();
+  EXPECT_EQ(read.optimizer, "");
+}
+
 TEST(Checkpoint, AnyBoxCanBeRead) {
   temporary_folder folder;
   checkpoint_manifest manifest = write_checkpoint(folder, "c");

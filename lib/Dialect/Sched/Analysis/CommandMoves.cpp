@@ -89,8 +89,8 @@ bool sched::canMoveUp(LaunchMapOp later, Operation *earlier, ArrayRef<Operation 
   return true;
 }
 
-/// Moves `op` to `place` of its block: a list that loses and gains an operation keeps the numbers of all others, one of
-/// which a part is spliced loses all.
+/// Moves `op` to `place` of its block. Removing and inserting keep the order numbers of all other operations; splicing,
+/// as `Operation::moveBefore` does, makes those of the whole block invalid.
 static void moveTo(Operation *op, Block::iterator place) {
   if (place == op->getIterator())
     return;

@@ -7,8 +7,8 @@ include "windlass/Dialect/Train/IR/TrainBase.td"
 class Train_ElementwiseOp<string mnemonic, list<Trait> traits>
     : Train_ComputeOp<mnemonic, !listconcat([Elementwise, DeclareOpInterfaceMethods<ScalarOpInterface>], traits)>;
 
-// A function that is no finite form of sums, products and roots, or has one in it. It takes many instructions, so
-// arithmetic limits it where memory limits other element-wise operators.
+// An operator that computes a transcendental function, such as exp, or contains one, such as silu. It takes many
+// instructions, so arithmetic limits it, where memory limits other element-wise operators.
 def Train_Transcendental : NativeOpTrait<"Transcendental"> {
   let cppNamespace = "::windlass::train";
 }
