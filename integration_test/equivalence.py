@@ -18,7 +18,7 @@ BOUNDS = {'f64': 1e-10, 'f32': 1e-5}
 KINDS = ('loss', 'grad_norm', 'gradient', 'parameter', 'state', 'evaluate')
 TO_L1 = ('--onnx-to-train-pipeline',)
 TO_L2 = ('--train-graph-pipeline',
-         '--train-functions-pipeline=average={average} micro-batches={G} optimizer={optimizer} clip={clip} ema={ema} precision={precision}')
+         '--train-functions-pipeline=average={average} micro-batches={G} merge={merge} optimizer={optimizer} clip={clip} ema={ema} precision={precision}')
 TO_CHUNKS = ('--plan-cut-model=positions={positions} schedule={schedule} chunks={chunks} cluster=cpu:{devices}',)
 TO_PLAN = ('--plan-apply-strategy=strategy={S} ranks={R} bucket-bytes={bucket} offload={offload}', '--plan-choose-segments=steps={recompute}')
 TO_L3B = ('--plan-materialize-pipeline',)
@@ -46,6 +46,8 @@ class Setup:
     input: str
     work: str
     micro_batches: int = 1
+    # How many micro-batches are computed as one.
+    merge: int = 1
     average: str = 'micro-batches'
     # Ranks of each position of a pipeline.
     ranks: tuple = (1,)
@@ -88,7 +90,7 @@ class Equivalence:
 
     def lower(self, source, passes, name, **values):
         target = self.work / name
-        values.update(G=self.setup.micro_batches, average=self.setup.average, optimizer=self.setup.optimizer, precision=self.setup.precision,
+        values.update(G=self.setup.micro_batches, merge=values.get('merge', self.setup.merge), average=self.setup.average, optimizer=self.setup.optimizer, precision=self.setup.precision,
                       bucket=self.setup.bucket_bytes, recompute=self.setup.recompute, clip=str(self.setup.clip).lower(), ema=str(self.setup.ema).lower(), offload=self.setup.offload,
                       positions=self.setup.positions, schedule=self.setup.schedule, chunks=self.setup.chunks)
         # Errors are printed without the module, which would be longer than the part that is kept.
@@ -161,6 +163,7 @@ def main():
     parser.add_argument('--work', required=True)
     parser.add_argument('--micro-batches', type=int, default=1)
     parser.add_argument('--average', default='micro-batches', choices=('micro-batches', 'tokens'))
+    parser.add_argument('--merge', type=int, default=1, metavar='K', help='micro-batches that are computed as one')
     parser.add_argument('--ranks', type=lambda text: tuple(int(part) for part in text.split(',')), default=(1,))
     parser.add_argument('--strategy', default='ddp')
     parser.add_argument('--positions', type=int, default=1, help='of a pipeline, with as many ranks each')

@@ -4,6 +4,7 @@
 #include "Stash.h"
 #include "windlass/Autodiff/Passes.h"
 #include "windlass/Dialect/Train/IR/TrainFunctions.h"
+#include "windlass/Dialect/Train/Transforms/MergeMicroBatches.h"
 #include "windlass/Support/FunctionAttributes.h"
 
 #include "mlir/IR/IRMapping.h"
@@ -35,7 +36,10 @@ private:
   /// `lossCopy`. A tracked statistic is that of the batch where the function `trains`, and else its running average.
   func::FuncOp buildForward(StringRef name, bool trains, Value &lossCopy, IRMapping &map);
   /// Builds the share of a micro-batch in the step's loss, and sets where the reverse walk starts.
-  Value buildShare(Value lossCopy, ReverseStart &start);
+  Value buildShare(Value lossCopy, ReverseStart &start, llvm::DenseSet<Value> &active);
+  /// Puts the sum of the losses of all labels in the place of `lossCopy`, which is their mean; adds what it builds to
+  /// `active`.
+  Value sumOfLabels(Value lossCopy, OpBuilder &builder, llvm::DenseSet<Value> &active);
   /// Appends the difference between each running statistic and that of the batch, as the running statistic's gradient.
   void buildDifferences(Block &block, const IRMapping &map, ParameterGradients &gradients);
   LogicalResult buildMicrobatch();
@@ -72,7 +76,9 @@ LogicalResult Differentiator::findLoss() {
                                       << " as the loss, but a loss is one floating-point number; choose another output "
                                          "or reduce it in the model";
   countsLabels = module->hasAttr(kCountedLabelsAttr);
-  if (countsLabels && !loss.getDefiningOp<LossOp>())
+  Value losses = getMergedLosses(loss);
+  auto isMean = [](Value each) { return each.getDefiningOp<LossOp>() != nullptr; };
+  if (countsLabels && !(losses ? llvm::all_of(getEachLoss(losses), isMean) : isMean(loss)))
     return module.emitError() << "has " << kCountedLabelsAttr
                               << ", but the loss is no mean over labels; run train-average-tokens on this loss";
   return success();
@@ -196,29 +202,56 @@ void Differentiator::freezeUnreached(ParameterOp parameter) {
   parameter.setReason("does not reach the loss");
 }
 
-Value Differentiator::buildShare(Value lossCopy, ReverseStart &start) {
+Value Differentiator::buildShare(Value lossCopy, ReverseStart &start, llvm::DenseSet<Value> &active) {
   Operation *lossOp = lossCopy.getDefiningOp();
   Location loc = lossCopy.getLoc();
   auto builder = OpBuilder::atBlockEnd(lossOp->getBlock());
   auto type = cast<RankedTensorType>(lossCopy.getType());
-  auto id = builder.getStringAttr(lossOp->getAttrOfType<StringAttr>(kIdAttr).getValue() + ".share");
+  StringRef name = lossOp->getAttrOfType<StringAttr>(kIdAttr).getValue();
   auto scaleBy = [&](Value value, Value factor) -> Value {
     auto share = MulOp::create(builder, loc, value, factor);
-    share->setAttr(kIdAttr, id);
+    share->setAttr(kIdAttr, builder.getStringAttr(name + ".share"));
     return share;
   };
   if (countsLabels) {
     // The mean over the labels of this micro-batch is of no use: the sum is divided by the count of all.
-    start.root = cast<LossOp>(lossOp).getSum();
-    lossOp->erase();
+    start.root = sumOfLabels(lossCopy, builder, active);
     return scaleBy(start.root, HyperparameterOp::create(builder, loc, type, Hyperparameter::inverse_label_count));
   }
   start.root = lossCopy;
-  start.share = 1.0 / static_cast<double>(microBatches);
-  if (microBatches == 1)
+  const int64_t runs = microBatches / getMerge(module);
+  start.share = 1.0 / static_cast<double>(runs);
+  if (runs == 1)
     return lossCopy;
   auto value = DenseElementsAttr::get(type, builder.getFloatAttr(type.getElementType(), *start.share));
   return scaleBy(lossCopy, ConstantOp::create(builder, loc, type, value));
+}
+
+Value Differentiator::sumOfLabels(Value lossCopy, OpBuilder &builder, llvm::DenseSet<Value> &active) {
+  Value losses = getMergedLosses(lossCopy);
+  SmallVector<Value> each = losses ? getEachLoss(losses) : SmallVector<Value>{lossCopy};
+  Value sum;
+  for (auto [number, loss] : llvm::enumerate(each)) {
+    auto mean = loss.getDefiningOp<LossOp>();
+    if (!sum) {
+      sum = mean.getSum();
+      continue;
+    }
+    auto both = AddOp::create(builder, mean.getLoc(), sum, mean.getSum());
+    both->setAttr(kIdAttr, builder.getStringAttr(mean->getAttrOfType<StringAttr>(kIdAttr).getValue() + ".sum"));
+    sum = both;
+    active.insert(sum);
+  }
+  SmallVector<Operation *> unused{lossCopy.getDefiningOp()};
+  while (!unused.empty()) {
+    Operation *op = unused.pop_back_val();
+    if (!isa_and_nonnull<LossOp, ReshapeOp, ConcatOp, ReduceOp, MulOp, ConstantOp>(op) || !op->use_empty())
+      continue;
+    for (Value operand : op->getOperands())
+      unused.push_back(operand.getDefiningOp());
+    op->erase();
+  }
+  return sum;
 }
 
 void Differentiator::buildDifferences(Block &block, const IRMapping &map, ParameterGradients &gradients) {
@@ -280,7 +313,7 @@ LogicalResult Differentiator::buildMicrobatch() {
 
   ReverseStart start;
   start.scalesLoss = scalesLoss;
-  Value lossShare = buildShare(lossCopy, start);
+  Value lossShare = buildShare(lossCopy, start, active);
   Operation *last = &block.back();
   FailureOr<ParameterGradients> gradients = buildBackward(block, start, active);
   if (failed(gradients)) {
@@ -312,7 +345,8 @@ void Differentiator::buildEvaluate() {
   IRMapping map;
   Value lossCopy;
   func::FuncOp function = buildForward(kEvaluateFunction, /*trains=*/false, lossCopy, map);
-  finishFunction(function, lossCopy);
+  Value losses = getMergedLosses(lossCopy);
+  finishFunction(function, losses ? losses : lossCopy);
   // Nothing is dropped here, and nothing makes the masks.
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(function.front()))) {
     if (auto dropout = dyn_cast<DropoutOp>(op))
@@ -325,6 +359,9 @@ void Differentiator::buildEvaluate() {
 LogicalResult Differentiator::run() {
   if (microBatches < 1)
     return module.emitError() << "there are " << microBatches << " micro-batches per step; give at least 1";
+  if (int64_t merge = getMerge(module); microBatches % merge != 0)
+    return module.emitError() << microBatches << " micro-batches per step cannot be merged by " << merge
+                              << "; choose a divisor";
   if (failed(findLoss()))
     return failure();
   activity = analyzeActivity(module, lossFunction, loss);

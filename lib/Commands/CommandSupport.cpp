@@ -23,6 +23,8 @@
 using namespace mlir;
 using namespace windlass;
 
+constexpr int64_t kMostMerged = 1 << 10;
+
 std::unique_ptr<MLIRContext> windlass::makeContext(Console &console, bool verbose) {
   DialectRegistry registry;
   registerAllDialects(registry);
@@ -146,6 +148,19 @@ void CompileFlags::declareSettings(Flags &flags) {
       settings.precision);
   flags.addInteger("micro-batches", "micro-batches of a step, over all ranks: G (default 1)", settings.microBatches, 1,
                    1 << 20);
+  flags.add(
+      "merge", "K|auto",
+      "micro-batches that a rank computes at once, each with a loss of its own; auto doubles their number as long "
+      "as that makes the planned step shorter (default 1)",
+      [this](llvm::StringRef text) -> std::string {
+        settings.merge = 1;
+        settings.searchesMerge = text == "auto";
+        const bool isNumber =
+            !text.getAsInteger(10, settings.merge) && settings.merge >= 1 && settings.merge <= kMostMerged;
+        return settings.searchesMerge || isNumber ? ""
+                                                  : "--merge takes a number from 1 to " + std::to_string(kMostMerged) +
+                                                        " or auto, not " + printable(text);
+      });
   flags.addChoice(
       "average", {"micro-batches", "tokens"},
       "the mean that a step's loss is: of the losses of its micro-batches, each a mean of its own, or of all "
@@ -319,6 +334,12 @@ static int takeSettings(Console &console, CompileFlags &flags, const Flags &give
     settings.precision = plan.settings.precision;
   if (!given.isGiven("micro-batches"))
     settings.microBatches = plan.settings.microBatches;
+  if (settings.searchesMerge)
+    return console.fail(Code::contradiction, "--merge is auto but the plan merges " +
+                                                 countOf(plan.settings.merge, "micro-batch", "micro-batches") +
+                                                 "; leave --merge out or make another plan");
+  if (!given.isGiven("merge"))
+    settings.merge = plan.settings.merge;
   if (!given.isGiven("average"))
     settings.average = plan.settings.average;
   settings.clip |= plan.settings.clip;

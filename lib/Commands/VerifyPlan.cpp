@@ -57,12 +57,14 @@ int windlass::verifyPlan(Console &console, const std::string &model, const std::
                  << "plan       legal, and as the model, the cluster and the settings need it\n"
                  << llvm::formatv("cost       {0} ns by the search's model\n", claims.costNanoseconds)
                  << (claims.boundNanoseconds
-                         ? llvm::formatv("bound      {0} ns, a lower bound of the steps of all searched plans {1}{2}, "
-                                         "proven in integers\n",
-                                         *claims.boundNanoseconds, describeBoundStages(claims.boundStages),
-                                         claims.boundOffload == plan::Offload::none
-                                             ? ""
-                                             : " with --offload " + plan::stringifyOffload(claims.boundOffload).str())
+                         ? llvm::formatv(
+                               "bound      {0} ns, a lower bound of the steps of all searched plans {1}{2}{3}, "
+                               "proven in integers\n",
+                               *claims.boundNanoseconds, describeBoundStages(claims.boundStages),
+                               claims.boundOffload == plan::Offload::none
+                                   ? ""
+                                   : " with --offload " + plan::stringifyOffload(claims.boundOffload).str(),
+                               plan.settings.merge == 1 ? "" : " with --merge " + std::to_string(plan.settings.merge))
                                .str()
                          : "bound      none claimed\n")
                  << llvm::formatv("memory     {0} bytes per device, of which at most {1} live at one time\n",

@@ -186,6 +186,18 @@ std::string offloadText(const PlanReport &report) {
   return text + "\n";
 }
 
+/// Returns a line with the numbers of merged micro-batches that were tried.
+std::string mergeText(const PlanReport &report) {
+  if (report.merges.empty())
+    return "";
+  std::string text = "merge      " + std::to_string(report.merge);
+  for (const MergeTry &tried : report.merges)
+    if (tried.merge != report.merge)
+      text += "; " + std::to_string(tried.merge) +
+              (tried.stepSeconds ? " takes " + secondsText(*tried.stepSeconds) : " does not fit");
+  return text + "\n";
+}
+
 /// Returns what plans the bound is of, as " of 1 or 2 stages, cut and scheduled as the search does with --offload
 /// optimizer"; empty where it is of all plans that were searched.
 std::string boundedText(const PlanReport &report) {
@@ -193,6 +205,8 @@ std::string boundedText(const PlanReport &report) {
   plan::Offload offload = report.search->boundOffload;
   if (!report.offloads.empty() || offload != plan::Offload::none)
     text += " with --offload " + plan::stringifyOffload(offload).str();
+  if (!report.merges.empty())
+    text += " with --merge " + std::to_string(report.merge);
   return text;
 }
 
@@ -255,10 +269,9 @@ PlanReport windlass::describePlan(Compilation &compilation, llvm::StringRef mode
   report.model = model.str();
   report.cluster = compilation.getCluster();
   report.ranks = compilation.getRanks();
-  report.microBatches = settings.microBatches;
-  if (auto its = module->getAttrOfType<DictionaryAttr>(train::kSettingsAttr))
-    if (auto value = its.getAs<IntegerAttr>("micro_batches"))
-      report.microBatches = value.getInt();
+  report.microBatches = train::getMicroBatches(module);
+  report.merge = train::getMerge(module);
+  report.merges = compilation.getMergeTries();
   sched::ProgramOp program = compilation.getProgram();
   plan::MeshAttr mesh = program.getMesh();
   for (plan::AxisAttr axis : mesh.getAxes())
@@ -330,11 +343,15 @@ void windlass::printText(const PlanReport &report, bool showsModel, llvm::raw_os
                           : "")
       << " (" << meshText(report) << ")\n"
       << "step       " << report.microBatches << (report.microBatches == 1 ? " micro-batch, " : " micro-batches, ")
-      << report.replicas << " at once, " << report.microBatches / report.replicas << " one after another"
+      << report.replicas * report.merge << " at once"
+      << (report.merge > 1
+              ? llvm::formatv(" ({0}, with {1} merged)", countOf(report.replicas, "replica"), report.merge).str()
+              : "")
+      << ", " << report.microBatches / report.replicas / report.merge << " one after another"
       << (report.averagesTokens ? ", averaged over tokens" : "") << "\n"
       << repeatsText(report.work, report.ranks);
   printMemory(report, out);
-  out << timeText(report.prediction) << rateText(report) << offloadText(report);
+  out << timeText(report.prediction) << rateText(report) << mergeText(report) << offloadText(report);
   if (report.search) {
     out << searchText(report) << (showsModel ? modelText(report) : "");
     for (const std::string &assumption : report.search->assumptions)
@@ -443,6 +460,15 @@ void windlass::printJson(const PlanReport &report, llvm::raw_ostream &out) {
       });
     }
     json.attribute("micro_batches", report.microBatches);
+    json.attribute("merge", report.merge);
+    if (!report.merges.empty())
+      json.attributeArray("tried_merges", [&] {
+        for (const MergeTry &tried : report.merges)
+          json.object([&] {
+            json.attribute("merge", tried.merge);
+            json.attribute("step_seconds", tried.stepSeconds);
+          });
+      });
     json.attribute("average", report.averagesTokens ? "tokens" : "micro-batches");
     json.attribute("replicas", report.replicas);
     json.attributeObject("mesh", [&] {

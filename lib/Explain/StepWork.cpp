@@ -43,7 +43,7 @@ StepWork windlass::measureStep(ModuleOp planned) {
       flops += its;
       computed += its * devices / countParts(&op, mesh);
     }
-  auto microBatches = static_cast<double>(plan::getMicroBatches(planned));
+  auto microBatches = static_cast<double>(train::getMergedMicroBatches(planned));
   StepWork work;
   work.flops = microBatches * flops;
   work.repeats = flops > 0 ? computed / flops : 1;

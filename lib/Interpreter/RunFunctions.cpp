@@ -379,7 +379,7 @@ LogicalResult FunctionRunner::evaluate(RunResult &result) {
     if (failed(losses))
       return failure();
     for (auto [j, loss] : llvm::enumerate(*losses))
-      result.tensors["evaluate." + std::to_string(k + int64_t(j))] = loss;
+      inputs.addEvaluation(k + int64_t(j), loss, result);
   }
   return success();
 }

@@ -4,6 +4,7 @@
 #include "windlass/Support/Printable.h"
 
 #include <cmath>
+#include <cstring>
 
 using namespace mlir;
 using namespace windlass;
@@ -11,13 +12,10 @@ using namespace windlass::interpreter;
 using windlass::printable;
 
 RunInputs::RunInputs(ModuleOp module, const RunOptions &options)
-    : options(options), countedLabels(module->getAttrOfType<train::CountedLabelsAttr>(train::kCountedLabelsAttr)) {
-  microBatches = options.microBatches;
-  if (auto settings = module->getAttrOfType<DictionaryAttr>(train::kSettingsAttr))
-    if (auto count = settings.getAs<IntegerAttr>("micro_batches"); count && !microBatches)
-      microBatches = count.getInt();
-  microBatches = std::max<int64_t>(1, microBatches);
-}
+    : options(options), merge(train::getMerge(module)),
+      microBatches(
+          std::max<int64_t>(1, (options.microBatches ? options.microBatches : train::getMicroBatches(module)) / merge)),
+      countedLabels(module->getAttrOfType<train::CountedLabelsAttr>(train::kCountedLabelsAttr)) {}
 
 static llvm::Expected<ElementKind> kindOfType(RankedTensorType type, Precision precision) {
   if (std::optional<ElementKind> kind = kindOf(type.getElementType(), precision))
@@ -60,6 +58,34 @@ llvm::Expected<Tensor> RunInputs::parameterBefore(StringRef name, RankedTensorTy
 
 llvm::Expected<Tensor> RunInputs::input(StringRef name, RankedTensorType type, DictionaryAttr attributes,
                                         int64_t k) const {
+  if (merge == 1)
+    return inputOfOne(name, type, attributes, k);
+  SmallVector<int64_t> shape(type.getShape());
+  shape[0] /= merge;
+  Tensor all;
+  for (int64_t part = 0; part < merge; ++part) {
+    llvm::Expected<Tensor> one =
+        inputOfOne(name, RankedTensorType::get(shape, type.getElementType()), attributes, k * merge + part);
+    if (!one)
+      return one.takeError();
+    if (part == 0)
+      all = Tensor(one->getKind(), type.getShape());
+    // Keys are integers that no double holds.
+    std::memcpy(all.mutableData() + part * one->getBytes(), one->data(), one->getBytes());
+  }
+  return all;
+}
+
+void RunInputs::addEvaluation(int64_t k, const Tensor &losses, RunResult &result) const {
+  for (int64_t part = 0; part < merge; ++part) {
+    Tensor loss(losses.getKind(), {});
+    loss.set(0, losses.at(part));
+    result.tensors["evaluate." + std::to_string(k * merge + part)] = std::move(loss);
+  }
+}
+
+llvm::Expected<Tensor> RunInputs::inputOfOne(StringRef name, RankedTensorType type, DictionaryAttr attributes,
+                                             int64_t k) const {
   auto feed = attributes ? attributes.getAs<StringAttr>(train::kFeedAttr) : StringAttr();
   if (feed && feed.getValue() == train::kRandomFeed) {
     if (type.getRank() != 2 || !type.getElementType().isInteger(64))
@@ -107,11 +133,22 @@ LogicalResult LossScaling::finishStep(Location loc, int64_t step, double norm) {
 }
 
 llvm::Expected<int64_t> RunInputs::labelCount(int64_t k) const {
+  int64_t count = 0;
+  for (int64_t part = 0; part < merge; ++part) {
+    llvm::Expected<int64_t> labels = labelsOfOne(k * merge + part);
+    if (!labels)
+      return labels.takeError();
+    count += *labels;
+  }
+  return count;
+}
+
+llvm::Expected<int64_t> RunInputs::labelsOfOne(int64_t k) const {
   RankedTensorType type = countedLabels.getType();
   Builder builder(type.getContext());
   NamedAttribute vocabulary =
       builder.getNamedAttr(train::kVocabularyAttr, builder.getI64IntegerAttr(countedLabels.getVocabulary()));
-  llvm::Expected<Tensor> labels = input(countedLabels.getInput(), type, builder.getDictionaryAttr(vocabulary), k);
+  llvm::Expected<Tensor> labels = inputOfOne(countedLabels.getInput(), type, builder.getDictionaryAttr(vocabulary), k);
   if (!labels)
     return labels.takeError();
   int64_t count = 0;

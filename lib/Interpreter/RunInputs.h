@@ -33,7 +33,10 @@ public:
   RunInputs(mlir::ModuleOp module, const RunOptions &options);
 
   const RunOptions &options;
-  /// The number of micro-batches of a step: that of the options, else of the module's settings, else 1.
+  /// How many micro-batches are computed as one, by the module's settings. The functions below count these together as
+  /// one, unless they say otherwise.
+  int64_t merge = 1;
+  /// The number of merged micro-batches of a step: of those of the options, else of the module's settings, else 1.
   int64_t microBatches = 1;
 
   /// Returns the whole initial value of a weight, buffer or state.
@@ -46,6 +49,9 @@ public:
                                int64_t k) const;
   /// Returns whether a step's loss is the mean over the labels of all its micro-batches, not the mean of their losses.
   bool averagesTokens() const { return static_cast<bool>(countedLabels); }
+  /// Adds what evaluation gives for micro-batch k, its loss or, where several are merged, a tensor of their losses, to
+  /// `result` as `evaluate.<number>`, where each micro-batch of the data has a number of its own.
+  void addEvaluation(int64_t k, const Tensor &losses, RunResult &result) const;
   /// Returns the number of labels of micro-batch k that count.
   llvm::Expected<int64_t> labelCount(int64_t k) const;
   /// Returns a runtime scalar in step `step`.
@@ -53,6 +59,12 @@ public:
   ElementKind floatKind() const { return options.precision == Precision::f64 ? ElementKind::f64 : ElementKind::f32; }
 
 private:
+  /// Returns an input of one micro-batch of the data.
+  llvm::Expected<Tensor> inputOfOne(llvm::StringRef name, mlir::RankedTensorType type, mlir::DictionaryAttr attributes,
+                                    int64_t k) const;
+  /// Returns the number of labels of one micro-batch of the data.
+  llvm::Expected<int64_t> labelsOfOne(int64_t k) const;
+
   train::CountedLabelsAttr countedLabels;
 
   llvm::Expected<Tensor> find(const TensorMap &map, const std::string &key, mlir::RankedTensorType type) const;

@@ -209,7 +209,7 @@ LogicalResult ScheduleRunner::evaluate(int64_t k, RunResult &result) {
     if (failed(losses))
       return failure();
     for (auto [j, loss] : llvm::enumerate(*losses))
-      result.tensors["evaluate." + std::to_string(k + static_cast<int64_t>(j))] = std::move(loss);
+      inputs.addEvaluation(k + static_cast<int64_t>(j), loss, result);
   }
   return success();
 }

@@ -77,9 +77,21 @@ LogicalResult Compilation::trainOnly(llvm::ArrayRef<std::string> names) {
 }
 
 LogicalResult Compilation::buildFunctions(const CompileSettings &settings) {
+  if (settings.searchesMerge) {
+    graph = module->clone();
+    merging = settings;
+  }
+  return buildMerged(settings);
+}
+
+LogicalResult Compilation::buildMerged(const CompileSettings &settings) {
+  if (settings.microBatches % settings.merge != 0)
+    return error(Code::contradiction) << "--merge is " << settings.merge << ", which does not divide --micro-batches "
+                                      << settings.microBatches << "; give a divisor of it";
   FunctionsOptions options;
   options.average = settings.average;
   options.microBatches = settings.microBatches;
+  options.merge = settings.merge;
   options.optimizer = settings.optimizer;
   options.clip = settings.clip;
   options.ema = settings.ema;
@@ -145,7 +157,17 @@ static std::vector<int64_t> getDeviceOrder(const Cluster &cluster) {
   return order;
 }
 
+LogicalResult Compilation::checkOneMicroBatch() {
+  if (train::getMerge(*module) == 1)
+    return success();
+  return error(Code::annotations)
+         << "the tensors of the model file are those of one micro-batch, but --merge makes them "
+         << train::getMerge(*module) << " times as large; leave --merge out";
+}
+
 LogicalResult Compilation::readOnnxPins(const PlanChoice &choice, std::vector<std::string> &pins) {
+  if (failed(checkOneMicroBatch()))
+    return failure();
   // The strategy makes the axes in which annotations, which name devices only, are read.
   if (failed(runPasses(*module, Code::strategy,
                        [&](OpPassManager &manager) { manager.addPass(createStrategyPass(choice)); })))
@@ -228,6 +250,10 @@ plan::Offload Compilation::chooseOffload(const PlanChoice &choice) {
 }
 
 LogicalResult Compilation::applyStrategy(const PlanChoice &choice, Purpose purpose) {
+  return graph ? chooseMerge(choice, purpose) : applyOne(choice, purpose);
+}
+
+LogicalResult Compilation::applyOne(const PlanChoice &choice, Purpose purpose) {
   if (failed(applyPipeline(choice)))
     return failure();
   PlanChoice pinned = choice;
@@ -263,6 +289,8 @@ LogicalResult Compilation::applyRandomPlan(const PlanChoice &choice, uint64_t se
 }
 
 LogicalResult Compilation::exportOnnx(std::string &bytes) {
+  if (failed(checkOneMicroBatch()))
+    return failure();
   llvm::Expected<plan::PlanFile> plan = plan::readPlanFile(planText);
   if (!plan)
     return error(Code::internal) << llvm::toString(plan.takeError());
@@ -293,6 +321,12 @@ LogicalResult Compilation::startFrom(planner::PlanSearch &plans, const plan::Pla
   if (start.cluster.getDevices() != cluster.getDevices())
     return error(Code::plan_mismatch) << "the plan to start from is for " << start.cluster.getDevices()
                                       << " ranks, but --cluster has " << cluster.getDevices();
+  if (start.settings.merge != train::getMerge(unplanned)) {
+    if (events.warning)
+      events.warning("the plan to start from merges " + countOf(start.settings.merge, "micro-batch", "micro-batches") +
+                     ", not " + std::to_string(train::getMerge(unplanned)) + ": it is left out");
+    return success();
+  }
   OwningOpRef<ModuleOp> planned(unplanned.clone());
   if (failed(putPlan(*planned, start, "the plan to start from")))
     return failure();

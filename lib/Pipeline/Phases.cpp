@@ -15,6 +15,11 @@ using namespace windlass;
 static void addFunctions(OpPassManager &manager, const FunctionsOptions &options) {
   if (options.average == "tokens")
     manager.addPass(train::createAverageTokensPass());
+  if (options.merge != 1) {
+    train::MergeMicroBatchesPassOptions merge;
+    merge.count = options.merge;
+    manager.addPass(train::createMergeMicroBatchesPass(merge));
+  }
   // The backward pass comes first, then the optimizer's use of its gradients.
   train::DifferentiatePassOptions differentiate;
   differentiate.microBatches = options.microBatches;

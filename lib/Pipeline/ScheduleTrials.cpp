@@ -109,7 +109,7 @@ LogicalResult ScheduleTrials::deferGathers() {
                                 {/*compute=*/true, /*gradient=*/false, /*master=*/true}, mesh);
     hasShards = true;
   }
-  if (!hasShards || plan::getMicroBatches(module) > mesh.sizeOf(plan::AxisRole::replica))
+  if (!hasShards || train::getMergedMicroBatches(module) > mesh.sizeOf(plan::AxisRole::replica))
     return success();
   Trial trial;
   trial.planned = OwningOpRef<ModuleOp>(module.clone());
@@ -162,7 +162,7 @@ static double getFillShare(const planner::PipelineChoice &pipeline, int64_t micr
 }
 
 double ScheduleTrials::getSeconds(const planner::Candidate &candidate, int64_t nanoseconds) const {
-  int64_t microBatches = plan::getMicroBatches(module) / candidate.choice.mesh.sizeOf(plan::AxisRole::replica);
+  int64_t microBatches = train::getMergedMicroBatches(module) / candidate.choice.mesh.sizeOf(plan::AxisRole::replica);
   auto [fill, isNew] = fillShares.try_emplace(microBatches);
   if (isNew)
     fill->second = getFillShare(choice.pipeline, microBatches);

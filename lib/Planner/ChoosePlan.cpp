@@ -23,7 +23,7 @@ std::array<int64_t, 3> planner::getSizes(plan::MeshAttr mesh) {
 
 /// Returns all ways to divide ranks into replicas, parts of the batch and parts of the model.
 static std::vector<plan::StrategyChoice> listMeshes(func::FuncOp microbatch, int64_t ranks) {
-  int64_t microBatches = plan::getMicroBatches(microbatch->getParentOfType<ModuleOp>()),
+  int64_t microBatches = train::getMergedMicroBatches(microbatch->getParentOfType<ModuleOp>()),
           batch = plan::getBatch(microbatch);
   std::vector<plan::StrategyChoice> meshes;
   for (int64_t model = 1; model <= ranks; ++model)
@@ -42,7 +42,7 @@ static std::string findMisfit(plan::PipelineAttr pipeline, ModuleOp module, plan
   if (!pipeline)
     return "";
   llvm::Expected<schedule::Pipeline> step =
-      plan::makeStep(pipeline, plan::getMicroBatches(module) / mesh.sizeOf(plan::AxisRole::replica));
+      plan::makeStep(pipeline, train::getMergedMicroBatches(module) / mesh.sizeOf(plan::AxisRole::replica));
   return step ? "" : llvm::toString(step.takeError());
 }
 
@@ -104,8 +104,9 @@ FailureOr<std::unique_ptr<PlanSearch>> PlanSearch::create(ModuleOp module, int64
     llvm::erase_if(choices, [&](const plan::StrategyChoice &its) { return only != ArrayRef(getSizes(its.mesh)); });
   if (choices.empty())
     return module.emitError() << countOf(ranks, "rank") << (ranks == 1 ? " does" : " do") << " not fit "
-                              << countOf(plan::getMicroBatches(module), "micro-batch", "micro-batches") << " of batch "
-                              << plan::getBatch(microbatch) << " on any mesh; change the ranks or the micro-batches";
+                              << countOf(train::getMergedMicroBatches(module), "micro-batch", "micro-batches")
+                              << " of batch " << plan::getBatch(microbatch)
+                              << " on any mesh; change the ranks or the micro-batches";
   auto pipeline = module->getAttrOfType<plan::PipelineAttr>(plan::kPipelineAttr);
   std::string misfit;
   llvm::erase_if(choices, [&](const plan::StrategyChoice &its) {
@@ -170,7 +171,7 @@ search::Problem PlanSearch::getProblem(const plan::StrategyChoice &choice, int r
 void PlanSearch::addNamed(MeshSearch &mesh, ModuleOp copy, const Counterparts &counterparts) const {
   auto [replicas, batchParts, modelRanks] = getSizes(mesh.getChoice().mesh);
   int64_t dataRanks = replicas * batchParts;
-  if (replicas != std::gcd(dataRanks, plan::getMicroBatches(module)))
+  if (replicas != std::gcd(dataRanks, train::getMergedMicroBatches(module)))
     return;
   plan::StrategyChoice choice = counterparts.translate(mesh.getChoice());
   const plan::NamedStrategy *applied = nullptr;

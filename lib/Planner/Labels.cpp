@@ -279,7 +279,7 @@ void Labels::makeParameterLabels(unsigned group) {
           llvm::none_of(reads, [&](plan::LayoutAttr other) { return plan::haveSameParts(layout, other, mesh); }))
         reads.push_back(layout);
     }
-  int64_t microBatches = plan::getMicroBatches(parameter->getParentOfType<ModuleOp>());
+  int64_t microBatches = train::getMergedMicroBatches(parameter->getParentOfType<ModuleOp>());
   bool repeatsGathers = microBatches > kFewMicroBatches * mesh.sizeOf(plan::AxisRole::replica);
   SmallVector<plan::CopyMemories> memories = {plan::getCopyMemories(parameter)};
   // Each copy that may be on the host needs those before it there.

@@ -49,7 +49,7 @@ RangeSetting planner::makeStepSetting(func::FuncOp function, plan::MeshAttr mesh
     setting.windows = StepWindows::withCollectives(hasHostStates || hasAny(plan::kGradientMemoryAttr),
                                                    hasHostStates || hasAny(plan::kComputeMemoryAttr));
   }
-  int64_t microBatches = plan::getMicroBatches(module);
+  int64_t microBatches = train::getMergedMicroBatches(module);
   setting.accumulationSteps = std::max<int64_t>(1, microBatches / mesh.sizeOf(plan::AxisRole::replica));
   if (auto pipeline = module->getAttrOfType<plan::PipelineAttr>(plan::kPipelineAttr)) {
     setting.positions = pipeline.getPositions();

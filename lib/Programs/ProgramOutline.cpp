@@ -50,7 +50,7 @@ void ProgramOutline::addInputs(ModuleOp module) {
       continue;
     auto feed = function.getArgAttrOfType<StringAttr>(index, train::kFeedAttr);
     auto vocabulary = function.getArgAttrOfType<IntegerAttr>(index, train::kVocabularyAttr);
-    auto type = cast<RankedTensorType>(argument.getType());
+    auto type = train::getTypeOfOne(module, cast<RankedTensorType>(argument.getType()));
     inputs.push_back({keep(name.getValue()), elementTypeOf(type.getElementType()), sizesOf(type),
                       llvm::StringSwitch<rt::feed>(feed ? feed.getValue() : "")
                           .Case("tokens", rt::feed::tokens)
@@ -111,6 +111,7 @@ void ProgramOutline::addSettings(ModuleOp module, int64_t ranks) {
   job.model = keep(model ? model.getValue() : "");
   job.plan_hash = "";
   job.micro_batches = static_cast<int32_t>(settings.getAs<IntegerAttr>("micro_batches").getInt());
+  job.merge = static_cast<int32_t>(train::getMerge(module));
   job.kind = llvm::StringSwitch<rt::optimizer>(optimizer.getValue())
                  .Case("adamw", rt::optimizer::adamw)
                  .Case("adafactor", rt::optimizer::adafactor)

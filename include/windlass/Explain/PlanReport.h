@@ -68,6 +68,9 @@ struct PlanReport {
   const SearchSummary *search = nullptr;
   /// What the host might hold from step to step, where that was searched.
   llvm::ArrayRef<OffloadTry> offloads;
+  /// How many micro-batches are computed as one, and the numbers that were tried where that was searched.
+  int64_t merge = 1;
+  llvm::ArrayRef<MergeTry> merges;
   /// The operators and how they are split; none for a mesh of one rank.
   std::vector<PlanRow> rows;
 

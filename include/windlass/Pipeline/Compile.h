@@ -42,6 +42,12 @@ struct OffloadTry {
   std::optional<double> stepSeconds;
 };
 
+/// A number of merged micro-batches, and the simulated step of the plan with it; none where no plan fits.
+struct MergeTry {
+  int64_t merge = 1;
+  std::optional<double> stepSeconds;
+};
+
 /// One compilation. Before a function returns a failure, it has reported errors of the context, each with its code.
 class Compilation {
 public:
@@ -94,6 +100,8 @@ public:
   const std::optional<SearchSummary> &getSearch() const { return search; }
   /// Returns what the host might hold from step to step, where that was searched; else nothing.
   llvm::ArrayRef<OffloadTry> getOffloadTries() const { return offloadTries; }
+  /// Returns the numbers of micro-batches that were merged on trial, where that was searched; else nothing.
+  llvm::ArrayRef<MergeTry> getMergeTries() const { return mergeTries; }
   int64_t getRanks() const { return cluster.getDevices(); }
 
 private:
@@ -101,10 +109,18 @@ private:
   mlir::LogicalResult trainOnly(llvm::ArrayRef<std::string> names);
   /// Cuts the module at L2 into the chunks of the pipeline that is wanted, if one is.
   mlir::LogicalResult applyPipeline(const PlanChoice &choice);
+  /// Fails where micro-batches are merged, whose shardings ONNX annotations cannot say.
+  mlir::LogicalResult checkOneMicroBatch();
   mlir::LogicalResult readOnnxPins(const PlanChoice &choice, std::vector<std::string> &pins);
   /// Takes the module from L2 to L3 by `apply`, and to L5.
   mlir::LogicalResult makePlan(const PlanChoice &choice, llvm::function_ref<mlir::LogicalResult()> apply,
                                Purpose purpose, bool mayRecompute);
+  /// Takes the module from L1 to L2 with as many micro-batches merged as the settings say.
+  mlir::LogicalResult buildMerged(const CompileSettings &settings);
+  /// Does what `applyStrategy` does for 1, 2, 4, ... merged micro-batches, as long as the step becomes shorter, and
+  /// keeps the best plan.
+  mlir::LogicalResult chooseMerge(const PlanChoice &choice, Purpose purpose);
+  mlir::LogicalResult applyOne(const PlanChoice &choice, Purpose purpose);
   mlir::LogicalResult searchPlan(const PlanChoice &choice, Purpose purpose);
   /// Searches a plan for a module at L2 that is labelled with the offload of `choice`, as a trial.
   mlir::FailureOr<FoundPlan> searchWithOffload(mlir::ModuleOp unplanned, const PlanChoice &choice);
@@ -128,6 +144,9 @@ private:
   mlir::OwningOpRef<mlir::ModuleOp> module;
   /// A copy at L2, where a plan has been applied.
   mlir::OwningOpRef<mlir::ModuleOp> unplanned;
+  /// Where the number of merged micro-batches is searched, a copy at L1 and the settings to take it to L2.
+  mlir::OwningOpRef<mlir::ModuleOp> graph;
+  CompileSettings merging;
   Schedule scheduled;
   std::shared_ptr<WeightStore> weights;
   std::string planText, modelHash;
@@ -135,6 +154,7 @@ private:
   Cluster cluster;
   std::optional<SearchSummary> search;
   std::vector<OffloadTry> offloadTries;
+  std::vector<MergeTry> mergeTries;
 };
 
 } // namespace windlass

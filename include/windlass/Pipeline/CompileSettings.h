@@ -20,6 +20,8 @@ struct CompileSettings : plan::ProgramSettings {
   std::vector<std::string> train;
   /// Whether to accept a file that holds another model than was exported.
   bool acceptAltered = false;
+  /// Whether the number of merged micro-batches is searched with the plan; `merge` is 1 then.
+  bool searchesMerge = false;
   /// Whether warnings about the model are errors.
   bool strict = false;
   /// When set, exactly these parameters train, by logical name (a plan's; `freeze` is empty then).

@@ -37,6 +37,8 @@ struct FunctionsOptions : mlir::PassPipelineOptions<FunctionsOptions> {
                               llvm::cl::desc("What a step's loss is the mean of: micro-batches or tokens"),
                               llvm::cl::init("micro-batches")};
   Option<int64_t> microBatches{*this, "micro-batches", llvm::cl::desc("G, over all ranks"), llvm::cl::init(1)};
+  Option<int64_t> merge{*this, "merge", llvm::cl::desc("How many micro-batches are computed as one"),
+                        llvm::cl::init(1)};
   Option<std::string> optimizer{*this, "optimizer", llvm::cl::desc("adamw, adafactor, adam, lamb, lion, muon or sgd"),
                                 llvm::cl::init("adamw")};
   Option<bool> clip{*this, "clip", llvm::cl::desc("Clip gradients by their global norm"), llvm::cl::init(false)};

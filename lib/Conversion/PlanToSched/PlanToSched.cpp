@@ -632,10 +632,7 @@ private:
 
   LogicalResult buildSchedule() {
     ModuleOp module = getOperation();
-    int64_t microBatches = 1, replicas = mesh.sizeOf(plan::AxisRole::replica);
-    if (auto settings = module->getAttrOfType<DictionaryAttr>(train::kSettingsAttr))
-      if (auto attribute = settings.getAs<IntegerAttr>("micro_batches"))
-        microBatches = attribute.getInt();
+    int64_t microBatches = train::getMergedMicroBatches(module), replicas = mesh.sizeOf(plan::AxisRole::replica);
     if (microBatches < 1 || microBatches % replicas != 0)
       return module.emitError("has ") << microBatches << " micro-batches per step, which " << replicas
                                       << " replicas cannot share evenly";

@@ -140,7 +140,8 @@ Expr<rt::span<rt::input_entry>> JobTables::inputTable() {
     Record<rt::input_entry> row;
     WINDLASS_SET(row, name, literal(resource.getLogicalName().value_or("")));
     WINDLASS_SET(row, type, elementType(resource.getTensorType().getElementType()));
-    WINDLASS_SET(row, sizes, makeNumbers(arrays, "sizes", resource.getGlobalTensorType().getShape()));
+    WINDLASS_SET(row, sizes,
+                 makeNumbers(arrays, "sizes", train::getTypeOfOne(module, resource.getGlobalTensorType()).getShape()));
     WINDLASS_SET(row, default_feed,
                  llvm::StringSwitch<Expr<rt::feed>>(feed ? feed.getValue() : "")
                      .Case("tokens", WINDLASS_ENUMERATOR(feed, tokens))
@@ -232,6 +233,7 @@ FailureOr<std::string> JobTables::write() {
   WINDLASS_SET(all, kind, named<rt::optimizer>("optimizer::" + optimizer.getValue()));
   WINDLASS_SET(all, clips, boolean(clip && clip.getValue()));
   WINDLASS_SET(all, micro_batches, int32(microBatches.getInt()));
+  WINDLASS_SET(all, merge, int32(train::getMerge(module)));
   WINDLASS_SET(all, reserve_bytes, int64(options.reserveBytes.value_or(-1)));
   Record<rt::emulated_rates> emulated;
   WINDLASS_SET(emulated, link, int64(options.emulated.link));

@@ -29,7 +29,7 @@ std::string name_of(const message_step &each) {
 class step_check {
 public:
   step_check(const job &j, std::int32_t number)
-      : p_(*j.positions[number].runs), per_rank_(j.micro_batches / count_replicas(j.positions[0].axes)) {
+      : p_(*j.positions[number].runs), per_rank_(j.micro_batches / j.merge / count_replicas(j.positions[0].axes)) {
     if (j.positions.size > 1)
       where_ = " in position " + std::to_string(number);
   }
@@ -38,8 +38,12 @@ public:
   status run(std::deque<message_step> &messages) {
     messages_ = &messages;
     for (const chunk_entry &row : p_.chunks)
-      chunks_[row.chunk] = {row.slots, row.handed_slots, row.weight_gradient ? 3 : 2,
-                            std::vector<std::int8_t>(static_cast<std::size_t>(per_rank_)), 0, 0};
+      chunks_[row.chunk] = {row.slots,
+                            row.handed_slots,
+                            row.weight_gradient ? 3 : 2,
+                            std::vector<std::int8_t>(static_cast<std::size_t>(per_rank_)),
+                            0,
+                            0};
     if (!repeats_fit(p_.actions))
       return wrong("the action table repeats past its end");
     WINDLASS_TRY(expand_actions(p_.actions, [&](const action &row, std::int32_t turn) { return follow(row, turn); }));

@@ -1,6 +1,7 @@
 #include "check_job.h"
 
 #include "label_counter.h"
+#include "merged_input.h"
 #include "rank_state.h"
 
 #include "windlass/rt/file.h"
@@ -100,7 +101,9 @@ private:
       if (!is_index(row.input, j_.inputs.size) || !chunk)
         return wrong("an input that is none, or of no chunk");
       const input_entry &of = j_.inputs[row.input];
-      WINDLASS_TRY(check_part(of.name, of.sizes, row.splits, of.type, row.at, row.slot_stride, chunk->slots));
+      std::vector<std::int64_t> sizes = merged_sizes(j_, of);
+      const span<std::int64_t> merged = {sizes.data(), static_cast<std::int64_t>(sizes.size())};
+      WINDLASS_TRY(check_part(of.name, merged, row.splits, of.type, row.at, row.slot_stride, chunk->slots));
     }
     for (const message_entry &row : p_.messages) {
       const chunk_entry *chunk = find_chunk(p_, row.chunk);
@@ -145,7 +148,7 @@ private:
 
   status check_scalars() const {
     bool do_fit = fits(p_.grad_norm, 4) && (p_.loss.is_absent() || fits(p_.loss, 4)) &&
-                  (p_.evaluated.is_absent() || fits(p_.evaluated, 4));
+                  (p_.evaluated.is_absent() || fits(p_.evaluated, 4 * j_.merge));
     for (const scalar_entry &row : p_.scalars)
       do_fit &= fits(row.at, 4);
     return do_fit ? ok_status() : wrong("a scalar lies outside the arena");
@@ -172,8 +175,9 @@ status check_meshes(const job &j) {
   }
   const position_entry &first = j.positions[0];
   const std::int32_t groups = count_replicas(first.axes);
-  if (j.micro_batches < 1 || j.micro_batches % groups != 0)
-    return wrong_tables(std::to_string(j.micro_batches) + " micro-batches over " + std::to_string(groups) + " groups");
+  if (j.merge < 1 || j.micro_batches < 1 || j.micro_batches % j.merge != 0 || j.micro_batches / j.merge % groups != 0)
+    return wrong_tables(std::to_string(j.micro_batches) + " micro-batches, merged by " + std::to_string(j.merge) +
+                        ", over " + std::to_string(groups) + " groups");
   for (const position_entry &each : j.positions)
     if (count_replicas(each.axes) != groups)
       return wrong_tables("positions of " + std::to_string(groups) + " and of " +

@@ -109,7 +109,10 @@ status trainer::open_data() {
             .elements());
   for (const input_placement &row : p_.inputs)
     inputs_.push_back(
-        {&row, local_part(sizes_of(j_.inputs[row.input].sizes), row.splits, its_.position.axes, its_.number), {}});
+        {&row,
+         merged_input(j_, row.input,
+                      local_part(merged_sizes(j_, j_.inputs[row.input]), row.splits, its_.position.axes, its_.number)),
+         {}});
   labels_.emplace(j_);
   WINDLASS_TRY(open_sources(j_, o_, start_, sources_));
   o_.steps = sources_.steps;
@@ -180,7 +183,7 @@ status trainer::set_up() {
   messages_.open(its_, context_);
   for (local_input &each : inputs_) {
     const input_placement &row = *each.of;
-    const std::int64_t bytes = each.part.elements() * size_of(j_.inputs[row.input].type);
+    const std::int64_t bytes = each.input.elements() * size_of(j_.inputs[row.input].type);
     for (const chunk_entry &chunk : p_.chunks)
       for (std::int32_t slot = 0; chunk.chunk == row.chunk && slot < chunk.slots; ++slot)
         each.slots.emplace_back(context_, place{row.at.arena, row.at.offset + slot * row.slot_stride}, bytes);

@@ -61,18 +61,14 @@ double samples_per_micro_batch(const job &j) {
 
 } // namespace
 
-status trainer::write_inputs(data_source &from, std::int64_t k, std::int32_t chunk, std::int32_t slot) {
+status trainer::write_inputs(data_source &from, const micro_batch_range &which, std::int32_t chunk, std::int32_t slot) {
   stopwatch watch(action_seconds_[inputs_activity]);
-  const std::int64_t data_count = data_inputs(j_).size;
   for (local_input &each : inputs_) {
     const input_placement &row = *each.of;
     if (row.chunk != chunk)
       continue;
     host_copy &to = each.slots[static_cast<std::size_t>(slot)];
-    if (row.input < data_count)
-      WINDLASS_TRY(from.read(static_cast<std::size_t>(row.input), k, each.part, to.data()).as(diagnostic::data_file));
-    else
-      write_dropout_keys(j_.inputs[row.input], start_.seed, k, each.part, to.data());
+    WINDLASS_TRY(each.input.read(from, start_.seed, which, to.data()));
     WINDLASS_TRY(to.store());
   }
   return ok_status();
@@ -133,8 +129,8 @@ status trainer::before_update() {
 
 status trainer::run_action(const action &what, std::int64_t micro_batch) {
   if (what.kind == action_kind::forward)
-    WINDLASS_TRY(
-        write_inputs(*sources_.data, next_micro_batch_ + micro_batch * groups_ + group_, what.chunk, what.slot));
+    WINDLASS_TRY(write_inputs(*sources_.data, {next_micro_batch_ + (micro_batch * groups_ + group_) * j_.merge},
+                              what.chunk, what.slot));
   if (what.kind == action_kind::update) {
     if (!std::exchange(is_reduced_, true))
       WINDLASS_TRY(before_update());
@@ -143,8 +139,8 @@ status trainer::run_action(const action &what, std::int64_t micro_batch) {
   }
   stopwatch watch(action_seconds_[static_cast<std::size_t>(what.kind)]);
   const detail::named_range range(activity_names[static_cast<std::size_t>(what.kind)]);
-  status result = what.kind == action_kind::send || what.kind == action_kind::receive ? messages_.move(what)
-                                                                                      : compute(what);
+  status result =
+      what.kind == action_kind::send || what.kind == action_kind::receive ? messages_.move(what) : compute(what);
   // A profile charges each action with what it started.
   if (o_.profile && !is_traced_ && result.is_ok())
     result = context_.synchronize();
@@ -299,17 +295,19 @@ status trainer::evaluate(std::int64_t step) {
   struct partial {
     double loss = 0, weight = 0;
   } mine;
-  for (std::int64_t first = 0; first < count; first += groups_) {
+  for (std::int64_t first = 0; first < count; first += groups_ * j_.merge) {
     // Every replica takes part in every evaluation, because evaluation may communicate; surplus micro-batches have no
     // weight.
-    std::int64_t k = first + group_;
+    const micro_batch_range which = {first + group_ * j_.merge, count};
     for (const chunk_entry &chunk : p_.chunks)
-      WINDLASS_TRY(write_inputs(*sources_.eval_data, k < count ? k : 0, chunk.chunk, 0));
+      WINDLASS_TRY(write_inputs(*sources_.eval_data, which, chunk.chunk, 0));
     WINDLASS_TRY(run_evaluation());
-    if (k < count && !p_.evaluated.is_absent()) {
+    const std::int64_t end = p_.evaluated.is_absent() ? 0 : std::min(which.first + j_.merge, count);
+    for (std::int64_t k = which.first; k < end; ++k) {
       float loss;
       std::int64_t weight;
-      WINDLASS_TRY(read_scalar(context_, p_.evaluated, loss));
+      const place its = {p_.evaluated.arena, p_.evaluated.offset + (k - which.first) * 4};
+      WINDLASS_TRY(read_scalar(context_, its, loss));
       WINDLASS_TRY(labels_->count(*sources_.eval_data, k, weight));
       // The mean over no labels is NaN, and its weight is 0.
       if (weight > 0)

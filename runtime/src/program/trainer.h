@@ -11,6 +11,7 @@
 #include "control.h"
 #include "kernel_report.h"
 #include "label_counter.h"
+#include "merged_input.h"
 #include "messages.h"
 #include "metrics.h"
 #include "operator_names.h"
@@ -72,7 +73,7 @@ private:
   /// Runs a function of the step.
   status compute(const action &what);
   /// Fills the inputs of a chunk in one of its slots with those of micro-batch `k`.
-  status write_inputs(data_source &from, std::int64_t k, std::int32_t chunk, std::int32_t slot);
+  status write_inputs(data_source &from, const micro_batch_range &which, std::int32_t chunk, std::int32_t slot);
   /// Reads the loss of a step, from the position that has it.
   status read_loss(float &loss);
   /// Finds what must be known before the update: the gradients to dump, and with --on-nan skip whether they are finite.
@@ -118,7 +119,7 @@ private:
   /// This rank's part of an input, and where it goes in each slot.
   struct local_input {
     const input_placement *of;
-    tensor_part part;
+    merged_input input;
     std::vector<host_copy> slots;
   };
   std::vector<local_input> inputs_;

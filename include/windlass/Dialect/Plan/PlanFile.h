@@ -25,6 +25,8 @@ struct ProgramSettings {
   std::string optimizer = "adamw";
   std::string precision = "f32";
   int64_t microBatches = 1;
+  /// How many of them are computed as one.
+  int64_t merge = 1;
   /// "micro-batches": a step's loss is the mean of their losses; "tokens": the mean over the labels of all of them.
   std::string average = "micro-batches";
   bool clip = false;

@@ -56,7 +56,7 @@ WINDLASS_MEMBERS(program, arenas, scratch_bytes, streams, events, communicators,
                  attentions);
 WINDLASS_MEMBERS(position_entry, axes, first_rank, ranks, runs);
 WINDLASS_MEMBERS(emulated_rates, link, disk);
-WINDLASS_MEMBERS(job, version, model, plan_hash, precision, kind, clips, micro_batches, reserve_bytes, emulated,
+WINDLASS_MEMBERS(job, version, model, plan_hash, precision, kind, clips, micro_batches, merge, reserve_bytes, emulated,
                  parameters, inputs, labels, positions);
 
 /// Returns a C++ string literal of any bytes.

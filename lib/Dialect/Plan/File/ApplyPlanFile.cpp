@@ -363,6 +363,8 @@ Error plan::checkPlanFits(const PlanFile &plan, const PlanSettings &settings, St
     return error;
   if (Error error = compare("micro-batches", planned.microBatches, settings.microBatches))
     return error;
+  if (Error error = compare("merged micro-batches", planned.merge, settings.merge))
+    return error;
   if (Error error = compare("average", planned.average, settings.average))
     return error;
   if (Error error = compare("clip", planned.clip, settings.clip))
@@ -391,5 +393,7 @@ Error plan::applyPlanFile(ModuleOp module, const PlanFile &plan) {
   PlanSettings settings = getPlanSettings(module, plan.settings.dims, plan.settings.loss);
   if (settings.microBatches != plan.settings.microBatches)
     return compare("micro-batches", plan.settings.microBatches, settings.microBatches);
+  if (settings.merge != plan.settings.merge)
+    return compare("merged micro-batches", plan.settings.merge, settings.merge);
   return Applier(module, plan).apply();
 }

@@ -25,8 +25,8 @@ PlanSettings plan::getPlanSettings(ModuleOp module, std::map<std::string, int64_
       settings.optimizer = optimizer.getValue().str();
     if (auto precision = attribute.getAs<StringAttr>("precision"))
       settings.precision = precision.getValue().str();
-    if (auto microBatches = attribute.getAs<IntegerAttr>("micro_batches"))
-      settings.microBatches = microBatches.getInt();
+    settings.microBatches = train::getMicroBatches(module);
+    settings.merge = train::getMerge(module);
     if (auto clip = attribute.getAs<BoolAttr>("clip"))
       settings.clip = clip.getValue();
     if (auto ema = attribute.getAs<BoolAttr>("ema"))
@@ -93,7 +93,7 @@ static LogicalResult addMesh(PlanFile &plan, ModuleOp module) {
     for (int64_t rank = 0; rank < plan.getPositions() * mesh.getRanks(); ++rank)
       plan.deviceOrder.push_back(rank);
   plan.replicas = mesh.sizeOf(AxisRole::replica);
-  int64_t microBatches = plan.settings.microBatches;
+  int64_t microBatches = train::getMergedMicroBatches(module);
   if (microBatches % plan.replicas != 0)
     return module.emitError("has ") << countOf(microBatches, "micro-batch", "micro-batches") << " per step, which "
                                     << countOf(plan.replicas, "replica") << " cannot share evenly";

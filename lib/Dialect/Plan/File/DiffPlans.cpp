@@ -181,6 +181,7 @@ void diffSettings(Differ &differ, const PlanSettings &before, const PlanSettings
   differ.add("", "clip", asText(before.clip), asText(after.clip));
   differ.add("", "ema", asText(before.ema), asText(after.ema));
   differ.add("", "loss", before.loss, after.loss);
+  differ.add("", "merge", std::to_string(before.merge), std::to_string(after.merge));
   differ.add("", "micro_batches", std::to_string(before.microBatches), std::to_string(after.microBatches));
   differ.add("", "optimizer", before.optimizer, after.optimizer);
   differ.add("", "precision", before.precision, after.precision);

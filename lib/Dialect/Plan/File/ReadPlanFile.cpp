@@ -105,6 +105,8 @@ private:
     settings.clip = reader.getBoolean("clip");
     settings.ema = reader.find("ema") && reader.getBoolean("ema");
     settings.loss = reader.getString("loss");
+    if (reader.find("merge"))
+      settings.merge = reader.getInteger("merge", 1, kMax);
     settings.microBatches = reader.getInteger("micro_batches", 1, kMax);
     settings.noDecay = reader.getStrings("no_decay");
     settings.optimizer = reader.getString("optimizer");
@@ -211,11 +213,15 @@ private:
     if (replicas != plan.replicas)
       return makeError("mesh.replicas is " + Twine(plan.replicas) + ", but the mesh.axes of role 'replica' have " +
                        countOf(replicas, "member") + " together");
-    if (plan.settings.microBatches % plan.replicas != 0 ||
-        plan.settings.microBatches / plan.replicas != plan.accumulationSteps)
+    const int64_t merge = plan.settings.merge, merged = plan.settings.microBatches / merge;
+    if (plan.settings.microBatches % merge != 0)
+      return makeError("settings.merge " + Twine(merge) + " does not divide settings.micro_batches " +
+                       Twine(plan.settings.microBatches));
+    if (merged % plan.replicas != 0 || merged / plan.replicas != plan.accumulationSteps)
       return makeError("mesh.replicas " + Twine(plan.replicas) + " times mesh.accumulation_steps " +
                        Twine(plan.accumulationSteps) + " is not settings.micro_batches " +
-                       Twine(plan.settings.microBatches));
+                       Twine(plan.settings.microBatches) +
+                       (merge == 1 ? Twine() : " over settings.merge " + Twine(merge)));
     return llvm::Error::success();
   }
 

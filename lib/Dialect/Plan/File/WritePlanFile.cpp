@@ -111,6 +111,8 @@ static void addSettings(Writer &writer, const PlanSettings &settings) {
     writer.add("ema", true);
   writer.add("loss", settings.loss);
   addScales("lr_scales", settings.rateScales);
+  if (settings.merge != 1)
+    writer.add("merge", settings.merge);
   writer.add("micro_batches", settings.microBatches);
   writer.addLines("no_decay", settings.noDecay);
   writer.add("optimizer", settings.optimizer);

@@ -114,10 +114,7 @@ struct ApplyRandomPlan : windlass::plan::impl::ApplyRandomPlanBase<ApplyRandomPl
     }
     sizes.push_back(rest);
     random.shuffle(sizes);
-    int64_t microBatches = 1;
-    if (auto settings = module->getAttrOfType<DictionaryAttr>(train::kSettingsAttr))
-      if (auto attribute = settings.getAs<IntegerAttr>("micro_batches"))
-        microBatches = attribute.getInt();
+    int64_t microBatches = train::getMergedMicroBatches(module);
     SmallVector<AxisAttr> axes;
     for (int64_t size : sizes) {
       if (size == 1)

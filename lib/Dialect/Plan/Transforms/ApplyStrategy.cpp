@@ -387,7 +387,7 @@ struct ApplyStrategy : windlass::plan::impl::ApplyStrategyBase<ApplyStrategy> {
   /// Returns a mesh with as many data-parallel replicas as micro-batches allow, and the batch split among the members
   /// of each.
   FailureOr<MeshAttr> shareRanks(ModuleOp module, const StrategyTerms &terms) {
-    int64_t microBatches = getMicroBatches(module), dataRanks = terms.dataRanks;
+    int64_t microBatches = train::getMergedMicroBatches(module), dataRanks = terms.dataRanks;
     if (microBatches < 1)
       return module.emitError("has ") << microBatches << " micro-batches per step: use at least 1";
     for (func::FuncOp function : getPlannedFunctions(module)) {
@@ -441,13 +441,6 @@ int64_t plan::getBatch(func::FuncOp function) {
         type && isInput(function, argument) && type.getRank() > 0)
       batch = std::gcd(batch, type.getDimSize(0));
   return batch;
-}
-
-int64_t plan::getMicroBatches(ModuleOp module) {
-  if (auto settings = module->getAttrOfType<DictionaryAttr>(train::kSettingsAttr))
-    if (auto attribute = settings.getAs<IntegerAttr>("micro_batches"))
-      return attribute.getInt();
-  return 1;
 }
 
 MeshAttr plan::makeMesh(MLIRContext *context, int64_t replicas, int64_t batchParts, int64_t modelRanks) {

@@ -38,3 +38,25 @@ llvm::StringRef windlass::train::getPrecision(mlir::ModuleOp module) {
   auto precision = settings ? settings.getAs<mlir::StringAttr>("precision") : mlir::StringAttr();
   return precision ? precision.getValue() : "f32";
 }
+
+static int64_t getSetting(mlir::ModuleOp module, llvm::StringRef name) {
+  if (auto settings = module->getAttrOfType<mlir::DictionaryAttr>(windlass::train::kSettingsAttr))
+    if (auto value = settings.getAs<mlir::IntegerAttr>(name))
+      return value.getInt();
+  return 1;
+}
+
+int64_t windlass::train::getMicroBatches(mlir::ModuleOp module) { return getSetting(module, "micro_batches"); }
+
+int64_t windlass::train::getMerge(mlir::ModuleOp module) { return getSetting(module, kMergeSetting); }
+
+mlir::RankedTensorType windlass::train::getTypeOfOne(mlir::ModuleOp module, mlir::RankedTensorType input) {
+  llvm::SmallVector<int64_t> shape(input.getShape());
+  if (!shape.empty())
+    shape[0] /= getMerge(module);
+  return mlir::RankedTensorType::get(shape, input.getElementType());
+}
+
+int64_t windlass::train::getMergedMicroBatches(mlir::ModuleOp module) {
+  return getMicroBatches(module) / getMerge(module);
+}

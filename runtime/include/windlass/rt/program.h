@@ -271,7 +271,7 @@ struct program {
   span<scalar_entry> scalars;
   place loss = no_place;      ///< f32: the step's mean loss after reduce; one position has it
   place grad_norm;            ///< f32: global norm of the step's gradient before clipping, after update
-  place evaluated = no_place; ///< f32: loss of the micro-batch after an evaluation; where the loss is
+  place evaluated = no_place; ///< f32: loss of each merged micro-batch after an evaluation; where the loss is
   span<chunk_entry> chunks;
   span<action> actions;    ///< the actions of one step
   span<action> evaluation; ///< those that compute the loss of a micro-batch: evaluate, send and receive, in slot 0
@@ -304,6 +304,7 @@ struct job {
   optimizer kind = optimizer::adamw;
   bool clips = false;
   std::int32_t micro_batches = 1; ///< G
+  std::int32_t merge = 1;         ///< K: a rank computes K micro-batches at once, G/(P*K) times in a step
   /// What a rank takes besides its arenas, as the user gave it; -1: what the back end declares.
   std::int64_t reserve_bytes = -1;
   emulated_rates emulated;
@@ -323,7 +324,7 @@ const chunk_entry *find_chunk(const program &p, std::int32_t chunk);
 std::int32_t count_ranks(const job &j);
 
 /// The version that this runtime reads.
-constexpr std::int32_t job_version = 5;
+constexpr std::int32_t job_version = 6;
 
 /// Runs as the emitted program's `main`: reads flags, starts or joins the ranks, trains, returns the exit code.
 int run_program(const job &j, int argc, char **argv);

@@ -90,9 +90,6 @@ LayoutAttr getArgumentLayout(mlir::func::FuncOp function, mlir::BlockArgument ar
 /// Returns the batch that all inputs of `function` have in common; 0 where it has none.
 int64_t getBatch(mlir::func::FuncOp function);
 
-/// Returns the number of micro-batches of a step, over all ranks.
-int64_t getMicroBatches(mlir::ModuleOp module);
-
 /// Takes a module from L2 to L3 as `plan-apply-strategy` does. Fails at the operator or parameter that contradicts a
 /// pin.
 mlir::LogicalResult applyStrategy(mlir::ModuleOp module, const StrategyChoice &choice, int64_t bucketBytes);

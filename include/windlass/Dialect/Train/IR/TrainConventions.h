@@ -59,12 +59,16 @@ constexpr char kEmaState[] = "ema";
 /// StringAttr: the model's name, for people.
 constexpr char kModelAttr[] = "train.model";
 /// DictionaryAttr of compiled-in settings: "optimizer" (StringAttr, a name of Optimizers.h), "micro_batches" (i64, G),
-/// "clip" (BoolAttr), "ema" (BoolAttr, absent: false), "precision" (StringAttr f32|tf32|bf16|f16), and
+/// "clip" (BoolAttr), "ema" (BoolAttr, absent: false), "precision" (StringAttr f32|tf32|bf16|f16), kMergeSetting, and
 /// kScalesLossSetting.
 constexpr char kSettingsAttr[] = "train.settings";
 /// CountedLabelsAttr: a step's loss is the mean over these labels of all its micro-batches. Without it, the loss is the
 /// mean of the micro-batches' losses.
 constexpr char kCountedLabelsAttr[] = "train.counted_labels";
+/// IntegerAttr (i64): K, the micro-batches that are merged: `@microbatch` and `@evaluate` compute K of them at once,
+/// and
+/// `@evaluate` returns their K losses. Absent: 1.
+constexpr char kMergeSetting[] = "merge";
 /// UnitAttr: gradients are of the loss times the hyperparameter `loss_scale`, which `@update` takes out.
 constexpr char kScalesLossSetting[] = "scales_loss";
 

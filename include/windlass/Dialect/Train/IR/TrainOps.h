@@ -27,6 +27,18 @@ namespace windlass::train {
 /// Returns the precision that a training step is compiled for; f32 where its settings name none.
 llvm::StringRef getPrecision(mlir::ModuleOp module);
 
+/// Returns G, the number of micro-batches of a step over all ranks; 1 where the settings have none.
+int64_t getMicroBatches(mlir::ModuleOp module);
+
+/// Returns K, how many micro-batches are merged into one.
+int64_t getMerge(mlir::ModuleOp module);
+
+/// Returns the type of one micro-batch of an input of `@microbatch`.
+mlir::RankedTensorType getTypeOfOne(mlir::ModuleOp module, mlir::RankedTensorType input);
+
+/// Returns G/K, how often a step runs `@microbatch`.
+int64_t getMergedMicroBatches(mlir::ModuleOp module);
+
 } // namespace windlass::train
 
 #endif

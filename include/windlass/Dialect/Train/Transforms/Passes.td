@@ -40,6 +40,19 @@ def AverageTokensPass : Pass<"train-average-tokens", "::mlir::ModuleOp"> {
   }];
 }
 
+def MergeMicroBatchesPass : Pass<"train-merge-micro-batches", "::mlir::ModuleOp"> {
+  let summary = "makes the graph of one micro-batch that of several";
+  let description = [{
+    Takes a module of L1. Inputs have `count` micro-batches one after another in their first dim afterwards, and the loss
+    is the mean of their losses. Operators that treat samples apart work on all of them at once. An operator that
+    combines samples, as a loss does that is a mean over its labels, and all that follow it are copied, so that each
+    micro-batch has the loss that it has alone; the values that they read are cut where they are smallest.
+    `train.settings` has the number as `merge`. Refuses graphs with running statistics and inputs without dims.
+  }];
+  let options = [Option<"count", "count", "int64_t", "1", "how many micro-batches become one">];
+  let dependentDialects = ["::windlass::train::TrainDialect", "::mlir::func::FuncDialect"];
+}
+
 def AddOptimizerPass : Pass<"train-add-optimizer", "::mlir::ModuleOp"> {
   let summary = "adds optimizer state and @update, and records the compiled-in settings";
   let description = [{

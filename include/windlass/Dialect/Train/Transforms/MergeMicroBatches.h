@@ -1,0 +1,27 @@
+// Several micro-batches of a graph as one.
+#ifndef WINDLASS_DIALECT_TRAIN_TRANSFORMS_MERGEMICROBATCHES_H
+#define WINDLASS_DIALECT_TRAIN_TRANSFORMS_MERGEMICROBATCHES_H
+
+#include "windlass/Dialect/Train/IR/TrainOps.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+#include <optional>
+#include <string>
+
+namespace windlass::train {
+
+/// Returns why the micro-batches of the graph `@loss` cannot be merged, as the end of a sentence; nothing where they
+/// can.
+std::optional<std::string> whyNotMerged(mlir::func::FuncOp loss);
+
+/// Returns the losses whose mean is `loss`, which the merged graph of several micro-batches returns: a tensor with one
+/// element for each. Null where `loss` is no such mean.
+mlir::Value getMergedLosses(mlir::Value loss);
+
+/// Returns the operators that make `losses`, one for each micro-batch.
+llvm::SmallVector<mlir::Value> getEachLoss(mlir::Value losses);
+
+} // namespace windlass::train
+
+#endif

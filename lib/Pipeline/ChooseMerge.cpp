@@ -1,0 +1,54 @@
+#include "windlass/Pipeline/Compile.h"
+
+#include "windlass/Dialect/Train/IR/TrainFunctions.h"
+#include "windlass/Dialect/Train/Transforms/MergeMicroBatches.h"
+
+#include "RunPasses.h"
+
+using namespace mlir;
+using namespace windlass;
+
+LogicalResult Compilation::chooseMerge(const PlanChoice &choice, Purpose purpose) {
+  const bool mayMerge = !train::whyNotMerged(train::getLossFunction(*graph));
+  struct {
+    OwningOpRef<ModuleOp> module;
+    Schedule scheduled;
+    std::optional<SearchSummary> search;
+    std::vector<OffloadTry> offloadTries;
+    std::string planText;
+  } best;
+  std::optional<double> bestSeconds;
+  CompileSettings settings = merging;
+  // Gathers and copies between memories are shared by more samples, but values take more memory: the step becomes
+  // shorter up to some number, and longer or too large from there on.
+  for (int64_t merge = 1; merge == 1 || (mayMerge && merging.microBatches % merge == 0); merge *= 2) {
+    settings.merge = merge;
+    module = graph->clone();
+    search.reset();
+    offloadTries.clear();
+    std::optional<double> seconds;
+    {
+      // Errors of the first are the user's: the others need more memory.
+      ScopedDiagnosticHandler withoutErrors(&context, [&](Diagnostic &its) {
+        return success(merge > 1 && its.getSeverity() == DiagnosticSeverity::Error);
+      });
+      if (failed(buildMerged(settings)) || failed(applyOne(choice, Purpose::trial))) {
+        if (merge == 1)
+          return failure();
+      } else {
+        seconds = search ? search->stepSeconds : predict(choice).seconds;
+      }
+    }
+    mergeTries.push_back({merge, seconds});
+    if (!seconds || (bestSeconds && *seconds >= *bestSeconds))
+      break;
+    bestSeconds = seconds;
+    best = {std::move(module), std::move(scheduled), std::move(search), std::move(offloadTries), std::move(planText)};
+  }
+  module = std::move(best.module);
+  scheduled = std::move(best.scheduled);
+  search = std::move(best.search);
+  offloadTries = std::move(best.offloadTries);
+  planText = std::move(best.planText);
+  return purpose == Purpose::program ? verifySchedule(scheduled) : success();
+}
