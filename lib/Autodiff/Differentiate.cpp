@@ -76,7 +76,7 @@ LogicalResult Differentiator::findLoss() {
                                       << " as the loss, but a loss is one floating-point number; choose another output "
                                          "or reduce it in the model";
   countsLabels = module->hasAttr(kCountedLabelsAttr);
-  Value losses = getMergedLosses(loss);
+  Value losses = getMergedLosses(module, loss);
   auto isMean = [](Value each) { return each.getDefiningOp<LossOp>() != nullptr; };
   if (countsLabels && !(losses ? llvm::all_of(getEachLoss(losses), isMean) : isMean(loss)))
     return module.emitError() << "has " << kCountedLabelsAttr
@@ -228,7 +228,7 @@ Value Differentiator::buildShare(Value lossCopy, ReverseStart &start, llvm::Dens
 }
 
 Value Differentiator::sumOfLabels(Value lossCopy, OpBuilder &builder, llvm::DenseSet<Value> &active) {
-  Value losses = getMergedLosses(lossCopy);
+  Value losses = getMergedLosses(module, lossCopy);
   SmallVector<Value> each = losses ? getEachLoss(losses) : SmallVector<Value>{lossCopy};
   Value sum;
   for (auto [number, loss] : llvm::enumerate(each)) {
@@ -345,7 +345,7 @@ void Differentiator::buildEvaluate() {
   IRMapping map;
   Value lossCopy;
   func::FuncOp function = buildForward(kEvaluateFunction, /*trains=*/false, lossCopy, map);
-  Value losses = getMergedLosses(lossCopy);
+  Value losses = getMergedLosses(module, lossCopy);
   finishFunction(function, losses ? losses : lossCopy);
   // Nothing is dropped here, and nothing makes the masks.
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(function.front()))) {

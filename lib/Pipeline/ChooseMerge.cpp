@@ -2,8 +2,7 @@
 
 #include "windlass/Dialect/Train/IR/TrainFunctions.h"
 #include "windlass/Dialect/Train/Transforms/MergeMicroBatches.h"
-
-#include "RunPasses.h"
+#include "windlass/Support/Diagnostics.h"
 
 using namespace mlir;
 using namespace windlass;
@@ -28,12 +27,16 @@ LogicalResult Compilation::chooseMerge(const PlanChoice &choice, Purpose purpose
     offloadTries.clear();
     std::optional<double> seconds;
     {
-      // Errors of the first are the user's: the others need more memory.
+      // The first plan's errors are the user's. Others may lack memory, or micro-batches for all replicas; but no error
+      // of our own is hidden.
+      bool isRefused = merge > 1;
       ScopedDiagnosticHandler withoutErrors(&context, [&](Diagnostic &its) {
-        return success(merge > 1 && its.getSeverity() == DiagnosticSeverity::Error);
+        const bool isError = its.getSeverity() == DiagnosticSeverity::Error;
+        isRefused &= !isError || getCode(its) != Code::internal;
+        return success(isRefused && isError);
       });
       if (failed(buildMerged(settings)) || failed(applyOne(choice, Purpose::trial))) {
-        if (merge == 1)
+        if (!isRefused)
           return failure();
       } else {
         seconds = search ? search->stepSeconds : predict(choice).seconds;

@@ -143,6 +143,8 @@ std::string describe_settings(const job &j, const options &o, const run_record &
     out.raw("momentum", json_number(scalar_value(j, o, scalar::momentum, 0)));
   out.raw("weight_decay", json_number(scalar_value(j, o, scalar::weight_decay, 0)));
   out.add("micro_batches", j.micro_batches);
+  if (j.merge > 1)
+    out.add("merge", j.merge);
   out.add("average", averages_tokens(j) ? "tokens" : "micro-batches");
   out.raw("lr", json_number(o.lr));
   out.add("lr_schedule", schedules[static_cast<int>(o.schedule)]);

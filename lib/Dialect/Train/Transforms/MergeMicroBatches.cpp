@@ -31,10 +31,8 @@ std::optional<std::string> whyNotMerged(func::FuncOp loss) {
   return std::nullopt;
 }
 
-Value getMergedLosses(Value loss) {
-  auto mean = loss.getDefiningOp<MulOp>();
-  auto sum = mean ? mean.getLhs().getDefiningOp<ReduceOp>() : ReduceOp();
-  return sum && sum.getInput().getDefiningOp<ConcatOp>() ? sum.getInput() : Value();
+Value getMergedLosses(ModuleOp module, Value loss) {
+  return getMerge(module) == 1 ? Value() : loss.getDefiningOp<MulOp>().getLhs().getDefiningOp<ReduceOp>().getInput();
 }
 
 SmallVector<Value> getEachLoss(Value losses) {
@@ -49,7 +47,7 @@ namespace {
 ArrayRef<int64_t> shapeOf(Value value) { return cast<RankedTensorType>(value.getType()).getShape(); }
 
 /// Returns the dim of a reshaped tensor in which micro-batches follow one another where they do so in dim `dim` of the
-/// tensor before; nothing where no dim begins there. `batch` is the number of samples in a micro-batch.
+/// tensor before; nothing where no dim begins there.
 std::optional<int64_t> findReshaped(ArrayRef<int64_t> from, ArrayRef<int64_t> to, int64_t dim, int64_t batch) {
   int64_t before = 1, passed = 1;
   for (int64_t size : from.take_front(dim))
@@ -105,22 +103,17 @@ std::optional<BatchDims> findDimsOf(const OpFactors &factors, unsigned factor) {
   return dims;
 }
 
-/// As `findDimsOf`, from dim `dim` of an operand or, where `isResult`, of a result.
-std::optional<BatchDims> findDimsFrom(Operation *op, bool isResult, unsigned index, int64_t dim, int64_t batch) {
+/// As `findDimsOf`, for the factor of dim `dim` of an operand. `batch` is the number of samples in a micro-batch.
+std::optional<BatchDims> findDimsFrom(Operation *op, unsigned operand, int64_t dim, int64_t batch) {
   if (auto reshape = dyn_cast<ReshapeOp>(op)) {
-    Value from = reshape.getInput(), to = reshape.getResult();
-    if (isResult)
-      std::swap(from, to);
-    std::optional<int64_t> other = findReshaped(shapeOf(from), shapeOf(to), dim, batch);
-    if (!other)
-      return std::nullopt;
-    return isResult ? BatchDims{{*other}, {dim}} : BatchDims{{dim}, {*other}};
+    std::optional<int64_t> other = findReshaped(shapeOf(reshape.getInput()), shapeOf(reshape.getResult()), dim, batch);
+    return other ? std::optional(BatchDims{{dim}, {*other}}) : std::nullopt;
   }
   auto computes = dyn_cast<TrainOpInterface>(op);
   if (!computes)
     return std::nullopt;
   OpFactors factors = computes.getFactors();
-  const DimFactors &its = isResult ? factors.results[index][dim] : factors.operands[index][dim];
+  const DimFactors &its = factors.operands[operand][dim];
   return its.empty() ? std::nullopt : findDimsOf(factors, its.front());
 }
 
@@ -142,7 +135,6 @@ private:
   // What becomes of each value.
   void analyze();
   std::optional<BatchDims> findDims(Operation &op);
-  bool canRepeat(Value value, int64_t dim);
   void moveCut();
   void moveCutBefore(Value value);
   bool isCopied(Operation *op) const { return copied.contains(op); }
@@ -150,7 +142,8 @@ private:
   // The new graph.
   Value getMerged(Value value, int64_t dim);
   Value getCopy(Value value, int64_t copy);
-  Operation *enlarge(Operation &op, const BatchDims &its, const Twine &suffix);
+  Value repeat(Value value, int64_t dim);
+  Operation *enlarge(Operation &op, const BatchDims &its);
   void copy(Operation &op);
   Value buildMean(Value loss);
   RankedTensorType enlarge(RankedTensorType type, int64_t dim) const;
@@ -174,27 +167,14 @@ private:
   llvm::DenseMap<Value, SmallVector<Value>> copies;
 };
 
-bool Merger::canRepeat(Value value, int64_t dim) {
-  Operation *op = value.getDefiningOp();
-  std::optional<BatchDims> its =
-      op ? findDimsFrom(op, /*isResult=*/true, cast<OpResult>(value).getResultNumber(), dim, batch) : std::nullopt;
-  if (!its)
-    return false;
-  for (auto [operand, itsDim] : llvm::zip_equal(op->getOperands(), its->operands))
-    if (itsDim >= 0 && !canRepeat(operand, itsDim))
-      return false;
-  return true;
-}
-
 std::optional<BatchDims> Merger::findDims(Operation &op) {
   auto batched = llvm::find_if(op.getOpOperands(), [&](OpOperand &operand) { return dims.contains(operand.get()); });
-  std::optional<BatchDims> its =
-      findDimsFrom(&op, /*isResult=*/false, batched->getOperandNumber(), dims.lookup(batched->get()), batch);
+  std::optional<BatchDims> its = findDimsFrom(&op, batched->getOperandNumber(), dims.lookup(batched->get()), batch);
   if (!its)
     return std::nullopt;
   for (auto [operand, dim] : llvm::zip_equal(op.getOperands(), its->operands)) {
     auto known = dims.find(operand);
-    if (known != dims.end() ? dim != known->second : dim >= 0 && !canRepeat(operand, dim))
+    if (known != dims.end() && dim != known->second)
       return std::nullopt;
   }
   return its;
@@ -273,7 +253,7 @@ RankedTensorType Merger::enlarge(RankedTensorType type, int64_t dim) const {
 }
 
 /// Builds `op` for all micro-batches.
-Operation *Merger::enlarge(Operation &op, const BatchDims &its, const Twine &suffix) {
+Operation *Merger::enlarge(Operation &op, const BatchDims &its) {
   IRMapping operands;
   for (auto [operand, dim] : llvm::zip_equal(op.getOperands(), its.operands))
     operands.map(operand, dim < 0 ? map.lookup(operand) : getMerged(operand, dim));
@@ -284,8 +264,6 @@ Operation *Merger::enlarge(Operation &op, const BatchDims &its, const Twine &suf
   LogicalResult fits = fitAttributes(op, all);
   assert(succeeded(fits) && "a parallel factor whose size an attribute fixes");
   static_cast<void>(fits);
-  if (auto id = op.getAttrOfType<StringAttr>(kIdAttr))
-    setId(all, id.getValue() + suffix);
   return all;
 }
 
@@ -293,12 +271,35 @@ Value Merger::getMerged(Value value, int64_t dim) {
   if (dims.contains(value))
     return map.lookup(value);
   Value &known = repeated[{value, dim}];
-  if (known)
-    return known;
-  auto result = cast<OpResult>(value);
-  BatchDims its = *findDimsFrom(result.getOwner(), /*isResult=*/true, result.getResultNumber(), dim, batch);
-  Value made = enlarge(*result.getOwner(), its, ".repeated." + Twine(dim))->getResult(result.getResultNumber());
-  return repeated[{value, dim}] = made;
+  if (!known)
+    known = repeat(value, dim);
+  return known;
+}
+
+/// Builds what a value that depends on no input is for all micro-batches: the same for each.
+Value Merger::repeat(Value value, int64_t dim) {
+  RankedTensorType type = enlarge(cast<RankedTensorType>(value.getType()), dim);
+  Location loc = value.getLoc();
+  std::string name = nameOf(value) + ".repeated." + std::to_string(dim);
+  if (auto constant = value.getDefiningOp<ConstantOp>())
+    if (auto splat = dyn_cast<SplatElementsAttr>(constant.getValue()))
+      return ConstantOp::create(builder, loc, type, splat.resizeSplat(type));
+  if (auto broadcast = value.getDefiningOp<BroadcastOp>(); broadcast && !llvm::is_contained(broadcast.getDims(), dim)) {
+    Value all = BroadcastOp::create(builder, loc, type, map.lookup(broadcast.getInput()), broadcast.getDims());
+    setId(all.getDefiningOp(), name);
+    return all;
+  }
+  SmallVector<int64_t> shape(shapeOf(value)), kept;
+  shape.insert(shape.begin() + dim, count);
+  for (int64_t each = 0; each < static_cast<int64_t>(shape.size()); ++each)
+    if (each != dim)
+      kept.push_back(each);
+  Value all =
+      BroadcastOp::create(builder, loc, RankedTensorType::get(shape, type.getElementType()), map.lookup(value), kept);
+  setId(all.getDefiningOp(), name);
+  auto joined = ReshapeOp::create(builder, loc, type, all);
+  setId(joined, name + ".joined");
+  return joined;
 }
 
 std::string Merger::nameOf(Value value) {
@@ -376,7 +377,7 @@ void Merger::run() {
     else if (its == enlarged.end())
       builder.clone(op, map);
     else
-      map.map(op.getResults(), enlarge(op, its->second, "")->getResults());
+      map.map(op.getResults(), enlarge(op, its->second)->getResults());
   }
   Operation *end = old.getTerminator();
   func::ReturnOp::create(builder, end->getLoc(), buildMean(end->getOperand(0)));

@@ -6,7 +6,7 @@
 // CHECK: module attributes {train.settings = {merge = 2 : i64}}
 // CHECK: func.func @loss(%[[X:.*]]: tensor<4x3xf32> {train.input = "x"}, %[[LABELS:.*]]: tensor<4xi64>
 // CHECK: %[[HIDDEN:.*]] = train.matmul %[[X]], %{{.*}} -> tensor<4x5xf32> {train.id = "hidden"}
-// CHECK: %[[ROWS:.*]] = train.broadcast %{{.*}} dims [1] : tensor<5xf32> -> tensor<4x5xf32> {train.id = "bias.repeated.0"}
+// CHECK: %[[ROWS:.*]] = train.broadcast %{{.*}} dims [1] : tensor<5xf32> -> tensor<4x5xf32> {train.id = "bias.0.repeated.0"}
 // CHECK: %[[SUM:.*]] = train.add %[[HIDDEN]], %[[ROWS]] : tensor<4x5xf32>
 // CHECK: %[[FIRST:.*]] = train.slice %[[SUM]] from [0, 0] sizes [2, 5]
 // CHECK: %[[SECOND:.*]] = train.slice %[[SUM]] from [2, 0] sizes [2, 5]
@@ -50,6 +50,10 @@ func.func @loss(%x: tensor<2x3xf32> {train.input = "x"}, %labels: tensor<2xi64> 
 // CHECK: %[[FLAT:.*]] = train.reshape %{{.*}} : tensor<2x3x4xf32> -> tensor<6x4xf32>
 // CHECK: %[[AGAIN:.*]] = train.reshape %[[FLAT]] : tensor<6x4xf32> -> tensor<2x3x2x2xf32>
 // CHECK: train.transpose %[[AGAIN]] [0, 2, 1, 3] : tensor<2x3x2x2xf32> -> tensor<2x2x3x2xf32>
+// What depends on no input is the same for each micro-batch.
+// CHECK: %[[EACH:.*]] = train.broadcast %{{.*}} dims [1, 2, 3, 4] : tensor<1x2x3x2xf32> -> tensor<2x1x2x3x2xf32> {train.id = "w0.0.repeated.0"}
+// CHECK: %[[WEIGHTS:.*]] = train.reshape %[[EACH]] : tensor<2x1x2x3x2xf32> -> tensor<2x2x3x2xf32>
+// CHECK: train.mul %{{.*}}, %[[WEIGHTS]]
 // CHECK: train.reduce sum %{{.*}} dims [0, 1, 2, 3] : tensor<1x2x3x2xf32> -> tensor<f32> {train.id = "total.micro_batch.0"}
 // CHECK: train.reduce sum %{{.*}} dims [0, 1, 2, 3] : tensor<1x2x3x2xf32> -> tensor<f32> {train.id = "total.micro_batch.1"}
 train.parameter weight @w "w" : tensor<1x3x4xf32> from <packed> {trainable}

@@ -15,11 +15,11 @@ namespace windlass::train {
 /// can.
 std::optional<std::string> whyNotMerged(mlir::func::FuncOp loss);
 
-/// Returns the losses whose mean is `loss`, which the merged graph of several micro-batches returns: a tensor with one
-/// element for each. Null where `loss` is no such mean.
-mlir::Value getMergedLosses(mlir::Value loss);
+/// Returns the losses whose mean is `loss`, which the function of merged micro-batches computes: a tensor with one
+/// element for each. Null where none are merged.
+mlir::Value getMergedLosses(mlir::ModuleOp module, mlir::Value loss);
 
-/// Returns the operators that make `losses`, one for each micro-batch.
+/// Returns the elements of such a tensor, one loss for each micro-batch.
 llvm::SmallVector<mlir::Value> getEachLoss(mlir::Value losses);
 
 } // namespace windlass::train
