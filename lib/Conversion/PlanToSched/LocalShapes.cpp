@@ -15,7 +15,7 @@ FailureOr<Operation *> sched::cloneLocal(OpBuilder &builder, Operation &op, IRMa
   }
   for (StringRef name : {plan::kStrategyAttr, plan::kSplitOfAttr})
     local->removeAttr(name);
-  if (failed(train::fitAttributes(op, local)))
-    return failure();
+  if (std::string wrong = train::fitAttributes(op, local); !wrong.empty())
+    return op.emitOpError(wrong);
   return local;
 }

@@ -4,11 +4,13 @@
 
 #include "mlir/IR/Operation.h"
 
+#include <string>
+
 namespace windlass::train {
 
 /// Makes the attributes of `resized`, a clone of `op` whose operands and results have other sizes, hold those sizes.
-/// Fails, with a diagnostic at `op`, where the same operator cannot compute them.
-mlir::LogicalResult fitAttributes(mlir::Operation &op, mlir::Operation *resized);
+/// Returns what is wrong where the same operator cannot compute them, as the end of a sentence about it; else nothing.
+std::string fitAttributes(mlir::Operation &op, mlir::Operation *resized);
 
 } // namespace windlass::train
 
