@@ -43,6 +43,8 @@ EDITS = {
     'another precision': (settings(precision='f8'), ('precision',)),
     'another loss': (settings(loss='nothing'), ('nothing',)),
     'other micro-batches': (settings(micro_batches=8), ('micro_batches',)),
+    'more merged micro-batches than a step has': (settings(merge=3), ('settings.merge 3', 'settings.micro_batches')),
+    'merged micro-batches without end': (settings(merge=1 << 40), ('settings.merge', '1024')),
     'a dimension that is not there': (settings(dims={'batch': 3}), ('batch',)),
     'a parameter that does not train any more': (lambda plan: plan['settings']['trainable'].remove(WEIGHT), (WEIGHT, 'does not train')),
     'a stranger that trains': (lambda plan: plan['settings']['trainable'].append('nobody'), ('nobody',)),

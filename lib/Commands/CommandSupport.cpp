@@ -5,6 +5,7 @@
 #include "windlass/Dialect/Plan/Transforms/NamedStrategies.h"
 #include "windlass/Dialect/Plan/Transforms/PipelineStep.h"
 #include "windlass/Dialect/Train/IR/Optimizers.h"
+#include "windlass/Dialect/Train/Transforms/MergeMicroBatches.h"
 #include "windlass/InitAllDialects.h"
 #include "windlass/Schedule/NamedSchedules.h"
 #include "windlass/Schedule/PipelineFile.h"
@@ -22,8 +23,6 @@
 
 using namespace mlir;
 using namespace windlass;
-
-constexpr int64_t kMostMerged = 1 << 10;
 
 std::unique_ptr<MLIRContext> windlass::makeContext(Console &console, bool verbose) {
   DialectRegistry registry;
@@ -156,10 +155,11 @@ void CompileFlags::declareSettings(Flags &flags) {
         settings.merge = 1;
         settings.searchesMerge = text == "auto";
         const bool isNumber =
-            !text.getAsInteger(10, settings.merge) && settings.merge >= 1 && settings.merge <= kMostMerged;
-        return settings.searchesMerge || isNumber ? ""
-                                                  : "--merge takes a number from 1 to " + std::to_string(kMostMerged) +
-                                                        " or auto, not " + printable(text);
+            !text.getAsInteger(10, settings.merge) && settings.merge >= 1 && settings.merge <= train::kMostMerged;
+        return settings.searchesMerge || isNumber
+                   ? ""
+                   : "--merge takes a number from 1 to " + std::to_string(train::kMostMerged) + " or auto, not " +
+                         printable(text);
       });
   flags.addChoice(
       "average", {"micro-batches", "tokens"},

@@ -174,28 +174,27 @@ std::string repeatsText(const StepWork &work, int64_t devices) {
              : llvm::formatv("repeats    {0} devices repeat the work of {1}\n", devices, distinct).str();
 }
 
-/// Returns a line that says with what on the host plans were searched; empty where that was given.
-std::string offloadText(const PlanReport &report) {
-  if (report.offloads.empty())
+/// Returns a line that says what was chosen among choices that were tried, and how long a step takes with the others;
+/// empty where nothing was tried.
+template <class Try, class NameOf>
+std::string triedText(llvm::StringRef label, const std::string &chosen, llvm::ArrayRef<Try> tries, NameOf nameOf) {
+  if (tries.empty())
     return "";
-  std::string text = "offload    " + plan::stringifyOffload(report.getOffload()).str();
-  for (const OffloadTry &tried : report.offloads)
-    if (tried.offload != report.getOffload())
-      text += "; " + plan::stringifyOffload(tried.offload).str() +
-              (tried.stepSeconds ? " takes " + secondsText(*tried.stepSeconds) : " does not fit");
+  std::string text = llvm::formatv("{0,-10} {1}", label, chosen);
+  for (const Try &tried : tries)
+    if (std::string name = nameOf(tried); name != chosen)
+      text += "; " + name + (tried.stepSeconds ? " takes " + secondsText(*tried.stepSeconds) : " does not fit");
   return text + "\n";
 }
 
-/// Returns a line with the numbers of merged micro-batches that were tried.
-std::string mergeText(const PlanReport &report) {
-  if (report.merges.empty())
-    return "";
-  std::string text = "merge      " + std::to_string(report.merge);
-  for (const MergeTry &tried : report.merges)
-    if (tried.merge != report.merge)
-      text += "; " + std::to_string(tried.merge) +
-              (tried.stepSeconds ? " takes " + secondsText(*tried.stepSeconds) : " does not fit");
-  return text + "\n";
+/// Returns lines that say with which offloads and numbers of merged micro-batches plans were searched.
+std::string triedText(const PlanReport &report) {
+  return triedText("merge", std::to_string(report.merge), report.merges,
+                   [](const MergeTry &tried) { return std::to_string(tried.merge); }) +
+         (report.offloads.empty()
+              ? ""
+              : triedText("offload", plan::stringifyOffload(report.getOffload()).str(), report.offloads,
+                          [](const OffloadTry &tried) { return plan::stringifyOffload(tried.offload).str(); }));
 }
 
 /// Returns what plans the bound is of, as " of 1 or 2 stages, cut and scheduled as the search does with --offload
@@ -351,7 +350,7 @@ void windlass::printText(const PlanReport &report, bool showsModel, llvm::raw_os
       << (report.averagesTokens ? ", averaged over tokens" : "") << "\n"
       << repeatsText(report.work, report.ranks);
   printMemory(report, out);
-  out << timeText(report.prediction) << rateText(report) << mergeText(report) << offloadText(report);
+  out << timeText(report.prediction) << rateText(report) << triedText(report);
   if (report.search) {
     out << searchText(report) << (showsModel ? modelText(report) : "");
     for (const std::string &assumption : report.search->assumptions)

@@ -601,9 +601,9 @@ std::string help_text(const job &j) {
     out += left + std::string(left.size() < 32 ? 32 - left.size() : 1, ' ') + row.help + "\n";
   }
   out += "\nCompiled in: " + count_of(count_ranks(j), "rank") + ", --micro-batches " + std::to_string(j.micro_batches) +
-         (j.merge > 1 ? ", --merge " + std::to_string(j.merge) : "") +
-         ", --average " + (averages_tokens(j) ? "tokens" : "micro-batches") + ", --precision " + j.precision +
-         ", --optimizer " + facts_of(j.kind).name + (j.clips ? ", clipping" : ", no clipping") +
+         (j.merge > 1 ? ", --merge " + std::to_string(j.merge) : "") + ", --average " +
+         (averages_tokens(j) ? "tokens" : "micro-batches") + ", --precision " + j.precision + ", --optimizer " +
+         facts_of(j.kind).name + (j.clips ? ", clipping" : ", no clipping") +
          (keeps_ema(j) ? ", a moving average of weights" : "") + ".\n";
   out += "Exit codes: 0 done, 1 bad input, 2 usage, 6 training stopped, 7 interrupted and saved, 70 internal error.\n";
   return out;

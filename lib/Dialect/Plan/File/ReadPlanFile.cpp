@@ -2,6 +2,7 @@
 
 #include "windlass/Dialect/Plan/Transforms/PipelineStep.h"
 #include "windlass/Dialect/Train/IR/Optimizers.h"
+#include "windlass/Dialect/Train/Transforms/MergeMicroBatches.h"
 #include "windlass/Support/Printable.h"
 #include "windlass/Support/StrictJson.h"
 #include "windlass/Support/Words.h"
@@ -106,7 +107,7 @@ private:
     settings.ema = reader.find("ema") && reader.getBoolean("ema");
     settings.loss = reader.getString("loss");
     if (reader.find("merge"))
-      settings.merge = reader.getInteger("merge", 1, kMax);
+      settings.merge = reader.getInteger("merge", 1, train::kMostMerged);
     settings.microBatches = reader.getInteger("micro_batches", 1, kMax);
     settings.noDecay = reader.getStrings("no_decay");
     settings.optimizer = reader.getString("optimizer");

@@ -396,8 +396,9 @@ public:
                          << " with a body; micro-batches are merged before train-differentiate";
       return signalPassFailure();
     }
-    if (count < 1) {
-      module.emitError() << "cannot merge " << count.getValue() << " micro-batches; give at least 1";
+    if (count < 1 || count > kMostMerged) {
+      module.emitError() << "cannot merge " << count.getValue() << " micro-batches; give a number from 1 to "
+                         << kMostMerged;
       return signalPassFailure();
     }
     if (count == 1)

@@ -11,6 +11,9 @@
 
 namespace windlass::train {
 
+/// The most micro-batches that are merged: each has a copy of its own of the loss.
+constexpr int64_t kMostMerged = 1 << 10;
+
 /// Returns why the micro-batches of the graph `@loss` cannot be merged, as the end of a sentence; nothing where they
 /// can.
 std::optional<std::string> whyNotMerged(mlir::func::FuncOp loss);
