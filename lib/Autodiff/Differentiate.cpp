@@ -231,7 +231,7 @@ Value Differentiator::sumOfLabels(Value lossCopy, OpBuilder &builder, llvm::Dens
   Value losses = getMergedLosses(module, lossCopy);
   SmallVector<Value> each = losses ? getEachLoss(losses) : SmallVector<Value>{lossCopy};
   Value sum;
-  for (auto [number, loss] : llvm::enumerate(each)) {
+  for (Value loss : each) {
     auto mean = loss.getDefiningOp<LossOp>();
     if (!sum) {
       sum = mean.getSum();
@@ -242,6 +242,7 @@ Value Differentiator::sumOfLabels(Value lossCopy, OpBuilder &builder, llvm::Dens
     sum = both;
     active.insert(sum);
   }
+  // What made the mean of these means is of no use.
   SmallVector<Operation *> unused{lossCopy.getDefiningOp()};
   while (!unused.empty()) {
     Operation *op = unused.pop_back_val();

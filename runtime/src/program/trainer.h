@@ -72,7 +72,7 @@ private:
   status run_action(const action &what, std::int64_t micro_batch);
   /// Runs a function of the step.
   status compute(const action &what);
-  /// Fills the inputs of a chunk in one of its slots with those of micro-batch `k`.
+  /// Fills the inputs of a chunk in one of its slots with those of merged micro-batches.
   status write_inputs(data_source &from, const micro_batch_range &which, std::int32_t chunk, std::int32_t slot);
   /// Reads the loss of a step, from the position that has it.
   status read_loss(float &loss);

@@ -9,6 +9,7 @@
 
 #include "mlir/IR/IRMapping.h"
 
+#include <iterator>
 #include <numeric>
 
 using namespace mlir;
@@ -305,8 +306,12 @@ std::string Merger::nameOf(Value value) {
   if (auto argument = dyn_cast<BlockArgument>(value))
     return "input." + std::to_string(argument.getArgNumber());
   auto result = cast<OpResult>(value);
-  auto id = result.getOwner()->getAttrOfType<StringAttr>(kIdAttr);
-  return (id ? id.getValue().str() : "unnamed") + "." + std::to_string(result.getResultNumber());
+  Operation *op = result.getOwner();
+  auto id = op->getAttrOfType<StringAttr>(kIdAttr);
+  // Constants need no id.
+  std::string name =
+      id ? id.getValue().str() : "unnamed." + std::to_string(std::distance(old.begin(), op->getIterator()));
+  return name + "." + std::to_string(result.getResultNumber());
 }
 
 Value Merger::getCopy(Value value, int64_t copy) {
