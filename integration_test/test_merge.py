@@ -132,6 +132,14 @@ class ProgramsTest(MergeCase):
             with self.subTest(family=family, merge=merge, ranks=ranks):
                 self.compare(self.setup_of_family(family), merge, ranks, *plan)
 
+    def test_stages_and_memories(self):
+        """Inputs and labels of the stages that read them; weights that are copied from the host once for all micro-batches."""
+        setup = self.setup_of_family('gpt')
+        self.compare(setup, 2, 2, '--stages', 2, '--strategy', 'ddp')
+        judge = equivalence.Equivalence(setup)
+        moved = self.dump_of_program(setup, 1, '--cluster', 'emulated:1', '--merge', 2, '--strategy', 'ddp', '--offload', 'weights')
+        judge.compare(self.reference(judge), moved, 'f32', PROGRAM_KINDS)
+
     def test_split_batches(self):
         """Ranks that share a merged micro-batch read the rows of different ones."""
         self.compare(self.setup_of_family('gpt'), 4, 8, '--strategy', 'ddp')
@@ -140,13 +148,13 @@ class ProgramsTest(MergeCase):
         """Each micro-batch of the evaluation counts once, and those that fill up the last merged one do not."""
         setup = self.setup_of_family('gpt')
         losses = []
-        for merge, ranks in ((1, 1), (2, 1), (4, 1), (2, 2)):
-            run = self.folder / f'evaluated-{merge}-{ranks}'
-            self.succeed('train', setup.input, '-n', ranks, '--strategy', 'ddp', '--micro-batches', 4, '--merge', merge, '--data', setup.batches,
+        for merge, ranks, stages in ((1, 1, 1), (2, 1, 1), (4, 1, 1), (2, 2, 1), (2, 2, 2)):
+            run = self.folder / f'evaluated-{merge}-{ranks}-{stages}'
+            self.succeed('train', setup.input, '-n', ranks, '--stages', stages, '--strategy', 'ddp', '--micro-batches', 4, '--merge', merge, '--data', setup.batches,
                          '--eval-data', setup.batches, '--eval-batches', 5, '--steps', 1, '--lr', 0, '-o', run)
             rows = [json.loads(row) for row in (run / 'metrics.jsonl').read_text().splitlines()]
             losses += [row['eval_loss'] for row in rows if 'eval_loss' in row]
-        self.assertEqual(len(losses), 4)
+        self.assertEqual(len(losses), 5)
         for loss in losses[1:]:
             self.assertAlmostEqual(loss, losses[0], delta=2e-6 * losses[0])
 
