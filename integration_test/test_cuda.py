@@ -152,14 +152,15 @@ class Emulated(EmulatedCase):
             self.assertIs(f'the plan needs {needed} for rank 0' in done.err, code == 1)
 
     def test_token_mean(self):
-        """Labels that are counted before a step whose graphs are recorded: PyTorch's losses."""
+        """Labels that are counted before a step whose graphs are recorded, also of micro-batches that are computed at once: PyTorch's losses."""
         model = self.model('gpt2-tiny')
         few = self.folder / 'few.safetensors'
         stored = common.few_labels(model, few)
         optimizer = json.loads((model / 'reference.json').read_text())['optimizer']
-        program = self.program(self.emit(model, '--cluster', 'h200:1', '--strategy', 'ddp', '--micro-batches', '4', '--average', 'tokens'))
-        for graphs in ('off', 'on'):
-            run = self.folder / f'tokens-{graphs}'
+        flags = ('--cluster', 'h200:1', '--strategy', 'ddp', '--micro-batches', '4', '--average', 'tokens')
+        apart, merged = (self.program(self.emit(model, *flags, *more)) for more in ((), ('--merge', '2')))
+        for program, graphs in ((apart, 'off'), (apart, 'on'), (merged, 'on')):
+            run = self.folder / f'tokens-{program.parent.parent.name}-{graphs}'
             self.succeed([program, '--data', few, '--graphs', graphs, '--steps', stored['steps'], '--lr', optimizer['lr'], '--betas', ','.join(map(str, optimizer['betas'])),
                           '--eps', optimizer['eps'], '--weight-decay', optimizer['weight_decay'], '-o', run])
             rows = [json.loads(line) for line in (run / 'metrics.jsonl').read_text().splitlines()]
