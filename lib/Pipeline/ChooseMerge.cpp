@@ -8,7 +8,7 @@ using namespace mlir;
 using namespace windlass;
 
 LogicalResult Compilation::chooseMerge(const PlanChoice &choice, Purpose purpose) {
-  const bool mayMerge = !train::whyNotMerged(train::getLossFunction(*graph));
+  const int64_t most = train::whyNotMerged(train::getLossFunction(*graph)) ? 1 : train::kMostMerged;
   struct {
     OwningOpRef<ModuleOp> module;
     Schedule scheduled;
@@ -17,10 +17,11 @@ LogicalResult Compilation::chooseMerge(const PlanChoice &choice, Purpose purpose
     std::string planText;
   } best;
   std::optional<double> bestSeconds;
+  mergeTries.clear();
   CompileSettings settings = merging;
   // Gathers and copies between memories are shared by more samples, but values take more memory: the step becomes
   // shorter up to some number, and longer or too large from there on.
-  for (int64_t merge = 1; merge == 1 || (mayMerge && merging.microBatches % merge == 0); merge *= 2) {
+  for (int64_t merge = 1; merge <= most && merging.microBatches % merge == 0; merge *= 2) {
     settings.merge = merge;
     module = graph->clone();
     search.reset();
