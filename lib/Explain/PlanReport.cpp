@@ -361,6 +361,18 @@ void windlass::printText(const PlanReport &report, bool showsModel, llvm::raw_os
         << makePlanTable(report.rows, kMostRows);
 }
 
+/// Writes the choices that were tried, each under `key` with the seconds of its step, as the array `tried_<key>s`.
+template <class Try, class ValueOf>
+static void writeTries(llvm::json::OStream &json, const std::string &key, llvm::ArrayRef<Try> tries, ValueOf valueOf) {
+  json.attributeArray("tried_" + key + "s", [&] {
+    for (const Try &tried : tries)
+      json.object([&] {
+        json.attribute(key, valueOf(tried));
+        json.attribute("step_seconds", tried.stepSeconds);
+      });
+  });
+}
+
 static void writeMemory(llvm::json::OStream &json, const PlanReport &report) {
   json.attributeObject("bytes_per_device", [&] {
     json.attribute("parameters", report.memory.parameters);
@@ -450,24 +462,13 @@ void windlass::printJson(const PlanReport &report, llvm::raw_ostream &out) {
       });
     if (!report.offloads.empty()) {
       json.attribute("offload", plan::stringifyOffload(report.getOffload()));
-      json.attributeArray("tried_offloads", [&] {
-        for (const OffloadTry &tried : report.offloads)
-          json.object([&] {
-            json.attribute("offload", plan::stringifyOffload(tried.offload));
-            json.attribute("step_seconds", tried.stepSeconds);
-          });
-      });
+      writeTries(json, "offload", report.offloads,
+                 [](const OffloadTry &tried) { return plan::stringifyOffload(tried.offload); });
     }
     json.attribute("micro_batches", report.microBatches);
     json.attribute("merge", report.merge);
     if (!report.merges.empty())
-      json.attributeArray("tried_merges", [&] {
-        for (const MergeTry &tried : report.merges)
-          json.object([&] {
-            json.attribute("merge", tried.merge);
-            json.attribute("step_seconds", tried.stepSeconds);
-          });
-      });
+      writeTries(json, "merge", report.merges, [](const MergeTry &tried) { return tried.merge; });
     json.attribute("average", report.averagesTokens ? "tokens" : "micro-batches");
     json.attribute("replicas", report.replicas);
     json.attributeObject("mesh", [&] {

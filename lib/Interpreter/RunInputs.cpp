@@ -15,7 +15,7 @@ RunInputs::RunInputs(ModuleOp module, const RunOptions &options)
     : options(options), merge(train::getMerge(module)),
       microBatches(
           std::max<int64_t>(1, (options.microBatches ? options.microBatches : train::getMicroBatches(module)) / merge)),
-      countedLabels(module->getAttrOfType<train::CountedLabelsAttr>(train::kCountedLabelsAttr)) {}
+      module(module), countedLabels(module->getAttrOfType<train::CountedLabelsAttr>(train::kCountedLabelsAttr)) {}
 
 static llvm::Expected<ElementKind> kindOfType(RankedTensorType type, Precision precision) {
   if (std::optional<ElementKind> kind = kindOf(type.getElementType(), precision))
@@ -60,12 +60,9 @@ llvm::Expected<Tensor> RunInputs::input(StringRef name, RankedTensorType type, D
                                         int64_t k) const {
   if (merge == 1)
     return inputOfOne(name, type, attributes, k);
-  SmallVector<int64_t> shape(type.getShape());
-  shape[0] /= merge;
   Tensor all;
   for (int64_t part = 0; part < merge; ++part) {
-    llvm::Expected<Tensor> one =
-        inputOfOne(name, RankedTensorType::get(shape, type.getElementType()), attributes, k * merge + part);
+    llvm::Expected<Tensor> one = inputOfOne(name, train::getTypeOfOne(module, type), attributes, k * merge + part);
     if (!one)
       return one.takeError();
     if (part == 0)

@@ -65,6 +65,7 @@ private:
   /// Returns the number of labels of one micro-batch of the data.
   llvm::Expected<int64_t> labelsOfOne(int64_t k) const;
 
+  mlir::ModuleOp module;
   train::CountedLabelsAttr countedLabels;
 
   llvm::Expected<Tensor> find(const TensorMap &map, const std::string &key, mlir::RankedTensorType type) const;

@@ -16,6 +16,13 @@ LogicalResult Compilation::chooseMerge(const PlanChoice &choice, Purpose purpose
     std::vector<OffloadTry> offloadTries;
     std::string planText;
   } best;
+  auto exchange = [&] {
+    std::swap(module, best.module);
+    std::swap(scheduled, best.scheduled);
+    std::swap(search, best.search);
+    std::swap(offloadTries, best.offloadTries);
+    std::swap(planText, best.planText);
+  };
   std::optional<double> bestSeconds;
   mergeTries.clear();
   CompileSettings settings = merging;
@@ -28,8 +35,8 @@ LogicalResult Compilation::chooseMerge(const PlanChoice &choice, Purpose purpose
     offloadTries.clear();
     std::optional<double> seconds;
     {
-      // The first plan's errors are the user's. Others may lack memory, or micro-batches for all replicas; but no error
-      // of our own is hidden.
+      // The user sees the errors of the first plan. Later plans may lack memory, or have fewer micro-batches than
+      // replicas, which only ends the search; but internal errors are always reported.
       bool isRefused = merge > 1;
       ScopedDiagnosticHandler withoutErrors(&context, [&](Diagnostic &its) {
         const bool isError = its.getSeverity() == DiagnosticSeverity::Error;
@@ -47,12 +54,8 @@ LogicalResult Compilation::chooseMerge(const PlanChoice &choice, Purpose purpose
     if (!seconds || (bestSeconds && *seconds >= *bestSeconds))
       break;
     bestSeconds = seconds;
-    best = {std::move(module), std::move(scheduled), std::move(search), std::move(offloadTries), std::move(planText)};
+    exchange();
   }
-  module = std::move(best.module);
-  scheduled = std::move(best.scheduled);
-  search = std::move(best.search);
-  offloadTries = std::move(best.offloadTries);
-  planText = std::move(best.planText);
+  exchange();
   return purpose == Purpose::program ? verifySchedule(scheduled) : success();
 }

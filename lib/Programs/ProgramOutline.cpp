@@ -110,7 +110,7 @@ void ProgramOutline::addSettings(ModuleOp module, int64_t ranks) {
   job.version = rt::job_version;
   job.model = keep(model ? model.getValue() : "");
   job.plan_hash = "";
-  job.micro_batches = static_cast<int32_t>(settings.getAs<IntegerAttr>("micro_batches").getInt());
+  job.micro_batches = static_cast<int32_t>(train::getMicroBatches(module));
   job.merge = static_cast<int32_t>(train::getMerge(module));
   job.kind = llvm::StringSwitch<rt::optimizer>(optimizer.getValue())
                  .Case("adamw", rt::optimizer::adamw)

@@ -13,7 +13,7 @@ namespace windlass::train {
 //       sum over micro-batches and replicas is the step's loss; gradients are those of the loss share. Forward ops,
 //       then train.stash ops, then backward ops.
 //     @update(gradients...) -> grad_norm. Reads and writes weights and state.
-//     @evaluate(inputs..., init values...) -> loss_k.
+//     @evaluate(inputs..., init values...) -> loss_k; with kMergeSetting a tensor of K losses.
 constexpr char kLossFunction[] = "loss";
 constexpr char kInitFunction[] = "init";
 constexpr char kMicrobatchFunction[] = "microbatch";
@@ -65,9 +65,9 @@ constexpr char kSettingsAttr[] = "train.settings";
 /// CountedLabelsAttr: a step's loss is the mean over these labels of all its micro-batches. Without it, the loss is the
 /// mean of the micro-batches' losses.
 constexpr char kCountedLabelsAttr[] = "train.counted_labels";
-/// IntegerAttr (i64): K, the micro-batches that are merged: `@microbatch` and `@evaluate` compute K of them at once,
-/// and
-/// `@evaluate` returns their K losses. Absent: 1.
+/// IntegerAttr (i64): K, the number of micro-batches that are merged, which is to say that `@microbatch` and
+/// `@evaluate` compute K of them at once. The inputs have their samples one micro-batch after another, and `@evaluate`
+/// returns their K losses. Absent: 1.
 constexpr char kMergeSetting[] = "merge";
 /// UnitAttr: gradients are of the loss times the hyperparameter `loss_scale`, which `@update` takes out.
 constexpr char kScalesLossSetting[] = "scales_loss";

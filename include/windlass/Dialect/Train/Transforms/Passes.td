@@ -45,8 +45,9 @@ def MergeMicroBatchesPass : Pass<"train-merge-micro-batches", "::mlir::ModuleOp"
   let description = [{
     Takes a module of L1. Inputs have `count` micro-batches one after another in their first dim afterwards, and the loss
     is the mean of their losses. Operators that treat samples apart work on all of them at once. An operator that
-    combines samples, as a loss does that is a mean over its labels, and all that follow it are copied, so that each
-    micro-batch has the loss that it has alone; the values that they read are cut where they are smallest.
+    combines samples, such as the mean of a loss over its labels, is copied for each micro-batch, and so are all operators
+    that depend on it; each micro-batch then has the loss that it has alone. The copies read slices. A product in front
+    of them is copied too where its operand is smaller than its result, so that less is sliced.
     `train.settings` has the number as `merge`. Refuses graphs with running statistics and inputs without dims.
   }];
   let options = [Option<"count", "count", "int64_t", "1", "how many micro-batches become one">];
