@@ -18,7 +18,7 @@ BOUNDS = {'f64': 1e-10, 'f32': 1e-5}
 KINDS = ('loss', 'grad_norm', 'gradient', 'parameter', 'state', 'evaluate')
 TO_L1 = ('--onnx-to-train-pipeline',)
 TO_L2 = ('--train-graph-pipeline',
-         '--train-functions-pipeline=average={average} micro-batches={G} merge={merge} optimizer={optimizer} clip={clip} ema={ema} precision={precision}')
+         '--train-functions-pipeline=average={average} micro-batches={G} merge={merge} optimizer={optimizer} clip={clip} ema={ema} precision={precision} bf16-gradients={bf16_gradients}')
 TO_CHUNKS = ('--plan-cut-model=positions={positions} schedule={schedule} chunks={chunks} cluster=cpu:{devices}',)
 TO_PLAN = ('--plan-apply-strategy=strategy={S} ranks={R} bucket-bytes={bucket} offload={offload}', '--plan-choose-segments=steps={recompute}')
 TO_L3B = ('--plan-materialize-pipeline',)
@@ -59,6 +59,8 @@ class Setup:
     recompute: int = 0
     optimizer: str = 'adamw'
     precision: str = 'f32'
+    # Whether gradients travel in bf16.
+    bf16_gradients: bool = False
     # Whether the host holds and updates the optimizer's state.
     offload: str = 'none'
     clip: bool = True
@@ -91,7 +93,7 @@ class Equivalence:
     def lower(self, source, passes, name, **values):
         target = self.work / name
         values.update(G=self.setup.micro_batches, merge=values.get('merge', self.setup.merge), average=self.setup.average, optimizer=self.setup.optimizer, precision=self.setup.precision,
-                      bucket=self.setup.bucket_bytes, recompute=self.setup.recompute, clip=str(self.setup.clip).lower(), ema=str(self.setup.ema).lower(), offload=self.setup.offload,
+                      bucket=self.setup.bucket_bytes, recompute=self.setup.recompute, clip=str(self.setup.clip).lower(), ema=str(self.setup.ema).lower(), bf16_gradients=str(self.setup.bf16_gradients).lower(), offload=self.setup.offload,
                       positions=self.setup.positions, schedule=self.setup.schedule, chunks=self.setup.chunks)
         # Errors are printed without the module, which would be longer than the part that is kept.
         execute(self.opt, '--mlir-print-op-on-diagnostic=false', source, *(text.format(**values) if '{' in text else text for text in passes), '-o', target)
@@ -174,6 +176,7 @@ def main():
     parser.add_argument('--precision', default='f32', help='of the program: f32, bf16 or f16')
     parser.add_argument('--no-clip', dest='clip', action='store_false')
     parser.add_argument('--clip-norm', type=float, default=0.1)
+    parser.add_argument('--bf16-gradients', action='store_true')
     parser.add_argument('--ema', action='store_true')
     parser.add_argument('--steps', type=int, default=2)
     parser.add_argument('--initial')

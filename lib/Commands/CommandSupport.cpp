@@ -161,6 +161,9 @@ void CompileFlags::declareSettings(Flags &flags) {
                    : "--merge takes a number from 1 to " + std::to_string(train::kMostMerged) + " or auto, not " +
                          printable(text);
       });
+  flags.addSwitch("bf16-gradients",
+                  "gradients travel between ranks, and to the host, in bf16; they are made and added up in f32",
+                  settings.bf16Gradients);
   flags.addChoice(
       "average", {"micro-batches", "tokens"},
       "the mean that a step's loss is: of the losses of its micro-batches, each a mean of its own, or of all "
@@ -344,6 +347,7 @@ static int takeSettings(Console &console, CompileFlags &flags, const Flags &give
     settings.average = plan.settings.average;
   settings.clip |= plan.settings.clip;
   settings.ema |= plan.settings.ema;
+  settings.bf16Gradients |= plan.settings.bf16Gradients;
   if (!given.isGiven("freeze") && !given.isGiven("train"))
     settings.trainable = plan.settings.trainable;
   if (!given.isGiven("no-decay"))

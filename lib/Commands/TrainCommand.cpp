@@ -181,7 +181,7 @@ static int checkRun(Console &console, Compilation &compilation, const CompileFla
                             cluster.describe() +
                             ": emit the program with 'windlass emit' and build it there, or train with "
                             "--cluster cpu:N");
-  if (rt::status checked = checkPrecision(cluster.getBackend(), flags.settings.precision); !checked.is_ok())
+  if (rt::status checked = checkTypes(cluster.getBackend(), flags.settings); !checked.is_ok())
     return console.fail(checked);
   if (communicator == "tcp")
     return console.fail(Code::contradiction,

@@ -96,6 +96,7 @@ LogicalResult Compilation::buildMerged(const CompileSettings &settings) {
   options.clip = settings.clip;
   options.ema = settings.ema;
   options.precision = settings.precision;
+  options.bf16Gradients = settings.bf16Gradients;
   for (auto [patterns, option] : {std::pair(&settings.noDecay, &options.noDecay),
                                   {&settings.decayPatterns, &options.decayScales},
                                   {&settings.ratePatterns, &options.rateScales}})
@@ -449,18 +450,24 @@ void Compilation::addAttentions(const PlanChoice &choice, cpp::ProjectOptions &o
     }
 }
 
-rt::status windlass::checkPrecision(llvm::StringRef backend, llvm::StringRef precision) {
-  if (backend != "cpu" || precision == "f32")
+rt::status windlass::checkTypes(llvm::StringRef backend, const plan::ProgramSettings &settings) {
+  if (backend != "cpu")
     return {};
-  return rt::bad_input("programs for back end 'cpu' compute in f32, but the plan is of --precision " + precision.str() +
-                       ": plan with it for a cluster of GPUs, or emit with --precision f32")
-      .as(Code::devices);
+  if (settings.precision != "f32")
+    return rt::bad_input("programs for back end 'cpu' compute in f32, but the plan is of --precision " +
+                         settings.precision + ": plan with it for a cluster of GPUs, or emit with --precision f32")
+        .as(Code::devices);
+  if (settings.bf16Gradients)
+    return rt::bad_input("programs for back end 'cpu' have f32 only, but the plan has --bf16-gradients: plan with it "
+                         "for a cluster of GPUs, or emit without it")
+        .as(Code::devices);
+  return {};
 }
 
 LogicalResult Compilation::emit(const PlanChoice &choice, cpp::ProjectFiles &files) {
   const std::string &backend = cluster.getBackend();
-  std::string precision = plan::getPlanSettings(*module, compiled.dims, compiled.loss).precision;
-  if (rt::status checked = checkPrecision(backend, precision); !checked.is_ok())
+  plan::PlanSettings settings = plan::getPlanSettings(*module, compiled.dims, compiled.loss);
+  if (rt::status checked = checkTypes(backend, settings); !checked.is_ok())
     return error(checked.kind()) << checked.message();
   if (failed(verifySchedule(scheduled)))
     return failure();

@@ -36,6 +36,7 @@ static void addFunctions(OpPassManager &manager, const FunctionsOptions &options
   manager.addPass(train::createAddOptimizerPass(optimizer));
   train::LowerPrecisionPassOptions precision;
   precision.precision = options.precision;
+  precision.bf16Gradients = options.bf16Gradients;
   manager.addPass(train::createLowerPrecisionPass(precision));
   // Repeats are found last, because the passes before must not make equal layers differ. Segments that can be
   // recomputed are cut from them.

@@ -145,6 +145,15 @@ Traffic LeastTraffic::getMapTraffic(Operation *op) const {
   return traffic;
 }
 
+/// Whether a value in f32 may be written in 16 bits: a gradient that the product or sum which makes it rounds for the
+/// transfer.
+static bool mayBeRounded(Value value) {
+  Operation *op = value.getDefiningOp();
+  auto type = llvm::cast<RankedTensorType>(value.getType());
+  return llvm::isa<train::MatmulOp, train::ReduceOp>(op) && op->hasAttr("wide") &&
+         train::getSentGradientType(op->getParentOfType<ModuleOp>(), type) != type;
+}
+
 std::optional<Traffic> LeastTraffic::get(Operation *op) const {
   if (isPassive(op))
     return std::nullopt;
@@ -179,7 +188,8 @@ std::optional<Traffic> LeastTraffic::get(Operation *op) const {
         traffic.operands.push_back(operand.getOperandNumber());
       }
     for (unsigned result = 0; result < op->getNumResults(); ++result)
-      traffic.results.push_back(result);
+      if (!mayBeRounded(op->getResult(result)))
+        traffic.results.push_back(result);
     return traffic;
   }
   if (llvm::isa<train::EmbeddingOp, train::SoftmaxOp, train::SoftmaxGradOp, train::RotaryOp, train::DropoutOp>(op)) {

@@ -112,7 +112,7 @@ void ParameterCosts::addUpdate(const ParameterLabel &label, ParameterTimes &time
   auto onHost = [&](const OperatorWork &work) { return getPicoseconds(costs.getHostCost("", work)); };
   int64_t computed = onHost(update) + (average ? onHost(*average) : 0),
           squares = addsOnHost(label) ? onHost(getSquaresWork(label.copies.gradient)) : 0,
-          there = addsOnHost(label) ? 0 : getCopyPicoseconds(master, traits.type),
+          there = addsOnHost(label) ? 0 : getCopyPicoseconds(master, traits.sentType),
           back = isFetched(label) ? 0 : getCopyPicoseconds(master, traits.computeType),
           disk = label.memories.state == plan::MemoryKind::disk // read and written
                      ? 2 * costs.getDiskCost(static_cast<double>(getStateBytes(label))).picoseconds
@@ -141,7 +141,7 @@ ParameterTimes ParameterCosts::getTimes(const ParameterLabel &label) const {
   if (!traits.isTrainable)
     return times;
   SmallVector<StringAttr> dataAxes = mesh.getDataAxes();
-  int64_t gradientBytes = getBytes(label.read, traits.type), weightBytes = getBytes(label.read, traits.computeType);
+  int64_t gradientBytes = getBytes(label.read, traits.sentType), weightBytes = getBytes(label.read, traits.computeType);
   int64_t gradient = reshards.getGatherCost(dataAxes, gradientBytes, counts.unitBytes),
           weight = reshards.getGatherCost(dataAxes, weightBytes, counts.unitBytes);
   // Where the search chooses the size of units, what happens once in a step shares units as large as buckets.
@@ -157,7 +157,7 @@ ParameterTimes ParameterCosts::getTimes(const ParameterLabel &label) const {
   if (label.shardsGradient())
     times.collectives[WindowKind::backward] = toCost(before, gradient);
   if (addsOnHost(label)) {
-    int64_t copy = getCopyPicoseconds(label.copies.gradient, traits.type),
+    int64_t copy = getCopyPicoseconds(label.copies.gradient, traits.sentType),
             addition = getPicoseconds(costs.getHostCost("", getAdditionWork(label.copies.gradient)));
     for (auto [window, count] : {std::pair(WindowKind::backward, before), {WindowKind::lastBackward, int64_t(1)}}) {
       times.copies[window] += toCost(count, copy);
@@ -208,7 +208,7 @@ LeastParameterTimes ParameterCosts::getLeastTimes(const ParameterLabel &label) c
   }
   if (!traits.isTrainable)
     return times;
-  int64_t gradientBytes = getBytes(label.read, traits.type);
+  int64_t gradientBytes = getBytes(label.read, traits.sentType);
   times.lastReduction = getLeastReduction(label.shardsMaster() ? "reduce_scatter" : "all_reduce", gradientBytes);
   int64_t before = counts.accumulationSteps - 1;
   if (label.shardsGradient())
@@ -264,8 +264,8 @@ int64_t ParameterCosts::getGradientCost(int64_t count, plan::LayoutAttr made, co
     }
   // Each micro-batch brings the gradient to the layout of the weight; sums over axes of the model follow once a step.
   plan::LayoutAttr accumulated = plan::addUnreduced(label.read, kept, mesh);
-  int64_t cost = toCost(count * counts.accumulationSteps, reshards.getCost(traits.type, made, accumulated));
+  int64_t cost = toCost(count * counts.accumulationSteps, reshards.getCost(traits.sentType, made, accumulated));
   if (cost < search::kForbidden && !later.empty())
-    cost += toCost(count, reshards.getReduceCost(later, getBytes(label.read, traits.type), counts.bucketBytes));
+    cost += toCost(count, reshards.getReduceCost(later, getBytes(label.read, traits.sentType), counts.bucketBytes));
   return cost;
 }

@@ -42,6 +42,8 @@ private:
 struct ParameterTraits {
   /// The type of the master copy, the optimizer's state and the accumulated gradient.
   mlir::RankedTensorType type;
+  /// The type in which the gradient travels between ranks and to the host.
+  mlir::RankedTensorType sentType;
   /// The type in which operators find the parameter.
   mlir::RankedTensorType computeType;
   bool isTrainable = true;

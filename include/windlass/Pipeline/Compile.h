@@ -25,8 +25,8 @@ namespace windlass {
 
 struct FoundPlan;
 
-/// Returns an error where programs for a back end cannot compute in `precision`.
-rt::status checkPrecision(llvm::StringRef backend, llvm::StringRef precision);
+/// Returns an error where programs for a back end do not have the types that the settings ask for.
+rt::status checkTypes(llvm::StringRef backend, const plan::ProgramSettings &settings);
 
 /// The events, besides errors, that a compilation reports to its caller while it works.
 struct CompilationEvents {

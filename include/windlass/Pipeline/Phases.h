@@ -48,6 +48,9 @@ struct FunctionsOptions : mlir::PassPipelineOptions<FunctionsOptions> {
                                       llvm::cl::desc("GLOB=X: decay by X times the weight decay")};
   ListOption<std::string> rateScales{*this, "lr-scale", llvm::cl::desc("GLOB=X: X times the learning rate")};
   Option<std::string> precision{*this, "precision", llvm::cl::desc("f32, tf32, bf16 or f16"), llvm::cl::init("f32")};
+  Option<bool> bf16Gradients{*this, "bf16-gradients",
+                             llvm::cl::desc("Gradients travel between ranks, and to the host, in bf16"),
+                             llvm::cl::init(false)};
 };
 
 /// Appends the passes of `phase` to `manager`; only `Phase::buildFunctions` reads `functions`.

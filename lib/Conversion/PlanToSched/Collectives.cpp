@@ -60,3 +60,18 @@ FailureOr<Value> sched::lowerReshard(OpBuilder &builder, Location loc, Value par
     part = lowerStep(builder, loc, part, step);
   return reshaped(builder, loc, part, to.getLocalType(global, mesh).getShape());
 }
+
+bool sched::isSent(RankedTensorType global, plan::LayoutAttr from, plan::LayoutAttr to, plan::MeshAttr mesh) {
+  llvm::Expected<plan::ReshardPlan> reshard = plan::planReshard(global.getShape(), from, to, mesh);
+  if (reshard)
+    return reshard->sentElements > 0;
+  llvm::consumeError(reshard.takeError()); // lowerReshard says what is wrong
+  return false;
+}
+
+Value sched::convertTo(OpBuilder &builder, Location loc, Value value, Type element) {
+  auto type = llvm::cast<RankedTensorType>(value.getType());
+  if (type.getElementType() == element)
+    return value;
+  return train::CastOp::create(builder, loc, type.clone(element), value);
+}

@@ -15,6 +15,12 @@ mlir::FailureOr<mlir::Value> lowerReshard(mlir::OpBuilder &builder, mlir::Locati
                                           mlir::RankedTensorType global, plan::LayoutAttr from, plan::LayoutAttr to,
                                           plan::MeshAttr mesh);
 
+/// Whether ranks send each other parts of a value of type `global` to bring it from one layout to another.
+bool isSent(mlir::RankedTensorType global, plan::LayoutAttr from, plan::LayoutAttr to, plan::MeshAttr mesh);
+
+/// Returns the value with elements of type `element`, converted where it has others.
+mlir::Value convertTo(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value value, mlir::Type element);
+
 /// Clones a compute op onto its parts: operands from `mapping`, result types by `plan.layouts`, attributes that hold
 /// sizes made local, attributes of the plan dropped.
 mlir::FailureOr<mlir::Operation *> cloneLocal(mlir::OpBuilder &builder, mlir::Operation &op, mlir::IRMapping &mapping,

@@ -2,7 +2,7 @@
 
 #include "ChunkNumbers.h"
 #include "CutChunks.h"
-#include "Lowering.h"
+#include "LocalLowering.h"
 #include "windlass/Dialect/Sched/IR/Schedules.h"
 #include "windlass/Dialect/Sched/IR/StepFunctions.h"
 #include "windlass/Dialect/Train/IR/TrainFunctions.h"
@@ -20,262 +20,6 @@ using plan::LayoutAttr;
 using plan::MeshAttr;
 
 namespace {
-
-/// Clones operators of one function of L3b, with local shapes, into functions of L4.
-class LocalLowering {
-public:
-  /// With `keepsLayouts`, operators keep `plan.layouts`: those of what may cross the border of two chunks.
-  LocalLowering(Resources &resources, MeshAttr mesh, bool keepsLayouts, OpBuilder builder)
-      : resources(resources), mesh(mesh), builder(builder), keepsLayouts(keepsLayouts) {}
-
-  /// Lowers an op that is neither a stash nor a terminator. Everything it uses is mapped afterwards.
-  LogicalResult lower(Operation &op) {
-    if (ResourceOp reduced = getReducedGradient(op))
-      return load(op.getResult(0), reduced, op);
-    // Each memory in which operators read a hyperparameter has a resource of it.
-    for (Value operand : op.getOperands())
-      if (!operand.getDefiningOp<train::HyperparameterOp>() && failed(provide(operand, op)))
-        return failure();
-    bool isUpdate = op.getParentOfType<func::FuncOp>().getName() == train::kUpdateFunction;
-    if (auto read = llvm::dyn_cast<train::ReadOp>(op))
-      return load(read.getResult(),
-                  isUpdate ? resources.ofMaster(read.getParameter()) : resources.ofParameter(read.getParameter()), op);
-    if (auto hyperparameter = llvm::dyn_cast<train::HyperparameterOp>(op)) {
-      // Operators on the host load their own.
-      ResourceOp scalar = resources.ofScalar(hyperparameter.getName(), plan::MemoryKind::device);
-      return scalar ? load(hyperparameter.getResult(), scalar, op) : success();
-    }
-    if (auto write = llvm::dyn_cast<train::WriteOp>(op))
-      return lower(write);
-    bool isOnHost = runsOnHost(op);
-    if (isOnHost)
-      bringToHost(op);
-    else
-      bringToDevice(op);
-    if (auto reshard = llvm::dyn_cast<plan::ReshardOp>(op))
-      return lower(reshard);
-    FailureOr<Operation *> local = cloneLocal(builder, op, isOnHost ? onHost : mapping, mesh);
-    if (failed(local))
-      return failure();
-    if (!keepsLayouts)
-      (*local)->removeAttr(plan::kLayoutsAttr);
-    return success();
-  }
-
-  /// Maps a value of the old function to one of the new function, if it has none yet: a load of its resource.
-  LogicalResult provide(Value value, Operation &user) {
-    if (mapping.contains(value) || onHost.contains(value))
-      return success();
-    auto argument = llvm::dyn_cast<BlockArgument>(value);
-    if (!argument)
-      return user.emitOpError("uses a value of the forward pass that no train.stash hands over");
-    // Arguments belong to no repeated block: they are loaded at the start.
-    OpBuilder::InsertionGuard guard(builder);
-    if (lastArgument)
-      builder.setInsertionPointAfter(lastArgument);
-    else
-      builder.setInsertionPointToStart(builder.getInsertionBlock());
-    ResourceOp resource = resources.ofArgument(argument);
-    if (!resource)
-      return user.emitOpError("uses an argument that no resource holds");
-    lastArgument = LoadOp::create(builder, argument.getLoc(), resource.getTensorType(), resource.getSymName());
-    getMappingFor(resource).map(value, lastArgument->getResult(0));
-    return success();
-  }
-
-  LogicalResult load(Value value, ResourceOp resource, Operation &op) {
-    if (!resource)
-      return op.emitOpError("uses a value that no resource holds");
-    auto load = LoadOp::create(builder, op.getLoc(), resource.getTensorType(), resource.getSymName());
-    copyLabels(op, load);
-    Value part = load.getResult();
-    // Nothing computes on a disk.
-    if (resource.getLayout().getMemory() == plan::MemoryKind::disk)
-      part = move(op, part, plan::MemoryKind::host);
-    getMappingFor(resource).map(value, part);
-    return success();
-  }
-
-  /// Whether an operator runs on the host: an optimizer step whose state is kept there or on the disk, a sum of
-  /// squares, or of such sums, where all that it reads is.
-  bool runsOnHost(Operation &op) const {
-    if (llvm::isa<train::SquareSumOp, train::AccumulateOp>(op))
-      return llvm::all_of(op.getOperands(), [&](Value operand) { return onHost.contains(operand); });
-    return resources.getUpdateMemory(&op) != plan::MemoryKind::device;
-  }
-
-  /// Maps the operands of an operator that runs on the device to values in its memory.
-  void bringToDevice(Operation &op) {
-    for (Value operand : op.getOperands())
-      if (!mapping.contains(operand) && onHost.contains(operand))
-        mapping.map(operand, move(op, onHost.lookup(operand), plan::MemoryKind::device));
-  }
-
-  /// Maps the operands of an operator that runs on the host to values in its memory.
-  void bringToHost(Operation &op) {
-    for (Value operand : op.getOperands()) {
-      if (onHost.contains(operand))
-        continue;
-      Value value = mapping.lookupOrNull(operand);
-      if (auto hyperparameter = operand.getDefiningOp<train::HyperparameterOp>()) {
-        ResourceOp scalar = resources.ofScalar(hyperparameter.getName(), plan::MemoryKind::host);
-        auto load = LoadOp::create(builder, op.getLoc(), scalar.getTensorType(), scalar.getSymName());
-        copyLabels(*hyperparameter, load);
-        value = load.getResult();
-      } else {
-        value = move(op, value, plan::MemoryKind::host);
-      }
-      onHost.map(operand, value);
-    }
-  }
-
-  /// Returns the value in the host's memory for one of the old function; null where it is not there.
-  Value lookupOnHost(Value value) const { return onHost.lookupOrNull(value); }
-  void mapOnHost(Value value, Value part) { onHost.map(value, part); }
-
-  Value move(Operation &op, Value value, plan::MemoryKind memory) {
-    auto moved = MoveOp::create(builder, op.getLoc(), value, memory);
-    copyLabels(op, moved);
-    return moved.getResult();
-  }
-
-  IRMapping mapping;
-  Resources &resources;
-  MeshAttr mesh;
-  OpBuilder builder;
-
-  /// Returns the local slice of a value under another layout; the ops that make it carry the labels of `op`.
-  FailureOr<Value> reshardPart(Operation &op, Value part, RankedTensorType global, LayoutAttr from, LayoutAttr to) {
-    Block *block = builder.getInsertionBlock();
-    Operation *last = block->empty() ? nullptr : &block->back();
-    FailureOr<Value> moved = lowerReshard(builder, op.getLoc(), part, global, from, to, mesh);
-    if (failed(moved))
-      return failure();
-    for (Operation *made = last             ? last->getNextNode()
-                           : block->empty() ? nullptr
-                                            : &block->front();
-         made; made = made->getNextNode())
-      copyLabels(op, made);
-    if (Operation *made = moved->getDefiningOp(); made && keepsLayouts && *moved != part)
-      made->setAttr(plan::kLayoutsAttr, ArrayAttr::get(made->getContext(), {to}));
-    return moved;
-  }
-
-private:
-  /// Values in the host's memory, those from the disk among them, by those of the old function; `mapping` has those in
-  /// the device's.
-  IRMapping onHost;
-
-  IRMapping &getMappingFor(ResourceOp resource) {
-    return resource.getLayout().getMemory() == plan::MemoryKind::device ? mapping : onHost;
-  }
-
-  /// Returns the resource with the gradient that `@reduce` has reduced, where `op` is the reshard that asks for it.
-  ResourceOp getReducedGradient(Operation &op) {
-    auto reshard = llvm::dyn_cast<plan::ReshardOp>(op);
-    auto argument = reshard ? llvm::dyn_cast<BlockArgument>(reshard.getInput()) : BlockArgument();
-    if (!argument)
-      return nullptr;
-    auto function = reshard->getParentOfType<func::FuncOp>();
-    auto name = function.getArgAttrOfType<FlatSymbolRefAttr>(argument.getArgNumber(), train::kGradientAttr);
-    ResourceOp reduced = name ? resources.ofReduced(name.getValue()) : ResourceOp();
-    if (!reduced)
-      return nullptr;
-    LayoutAttr layout = plan::dropUnreduced(reduced.getLayout()).withMemory(plan::MemoryKind::device);
-    return haveSameParts(layout, reshard.getTo(), mesh) ? reduced : ResourceOp();
-  }
-
-  LogicalResult lower(plan::ReshardOp reshard) {
-    FailureOr<Value> part =
-        reshardPart(*reshard, mapping.lookup(reshard.getInput()),
-                    llvm::cast<RankedTensorType>(reshard.getInput().getType()), reshard.getFrom(), reshard.getTo());
-    if (failed(part))
-      return failure();
-    mapping.map(reshard.getResult(), *part);
-    return success();
-  }
-
-  /// Stores a new value of the master, and of the compute copy where that is a resource of its own.
-  LogicalResult lower(train::WriteOp write) {
-    ResourceOp master = resources.ofMaster(write.getParameter()), compute = resources.ofParameter(write.getParameter());
-    if (!master || !compute)
-      return write.emitOpError("names no train.parameter: ") << write.getParameterAttr();
-    plan::MemoryKind kept = master.getLayout().getMemory();
-    // What goes to the disk does so last: other streams would wait for it.
-    if (kept != plan::MemoryKind::disk)
-      storeMaster(write, master);
-    if (failed(storeCompute(write, master, compute)))
-      return failure();
-    if (kept == plan::MemoryKind::disk)
-      storeMaster(write, master);
-    return success();
-  }
-
-  void store(train::WriteOp write, ResourceOp resource, Value value) {
-    copyLabels(*write, StoreOp::create(builder, write.getLoc(), resource.getSymName(), value));
-  }
-
-  /// Stores the new value where the master copy, or the state, is kept.
-  void storeMaster(train::WriteOp write, ResourceOp master) {
-    bool isOnHost = onHost.contains(write.getValue());
-    Value part = (isOnHost ? onHost : mapping).lookup(write.getValue());
-    plan::MemoryKind kept = master.getLayout().getMemory();
-    if (kept != plan::MemoryKind::device && !isOnHost)
-      part = move(*write, part, plan::MemoryKind::host);
-    if (kept == plan::MemoryKind::disk)
-      part = move(*write, part, plan::MemoryKind::disk);
-    store(write, master, part);
-  }
-
-  /// Stores the new weight as operators read it, where that is a resource of its own.
-  LogicalResult storeCompute(train::WriteOp write, ResourceOp master, ResourceOp compute) {
-    bool hasReaders = !write.getValue().hasOneUse();
-    if (master == compute && !hasReaders)
-      return success();
-    bool isOnHost = onHost.contains(write.getValue());
-    Value own = (isOnHost ? onHost : mapping).lookup(write.getValue());
-    if (master.getLayout().getMemory() == (isOnHost ? plan::MemoryKind::host : plan::MemoryKind::device)) {
-      // Read again, so that the optimizer's result has one use and is made where it is stored.
-      auto stored = LoadOp::create(builder, write.getLoc(), master.getTensorType(), master.getSymName());
-      copyLabels(*write, stored);
-      own = stored.getResult();
-      if (hasReaders)
-        (isOnHost ? onHost : mapping).map(write.getValue(), own);
-    }
-    if (master == compute)
-      return success();
-    Type element = compute.getTensorType().getElementType();
-    if (element != master.getTensorType().getElementType()) {
-      // The conversion precedes the transfer, so that fewer bytes are sent.
-      auto converted = train::CastOp::create(builder, write.getLoc(), master.getTensorType().clone(element), own);
-      copyLabels(*write, converted);
-      own = converted;
-    }
-    if (compute.getLayout().getMemory() == plan::MemoryKind::host) {
-      // It has the parts of the master copy.
-      store(write, compute, isOnHost ? own : move(*write, own, plan::MemoryKind::host));
-      return success();
-    }
-    if (isOnHost)
-      own = move(*write, own, plan::MemoryKind::device);
-    FailureOr<Value> copy = reshardPart(*write, own, compute.getGlobalTensorType(),
-                                        master.getLayout().withMemory(plan::MemoryKind::device), compute.getLayout());
-    if (failed(copy))
-      return failure();
-    store(write, compute, *copy);
-    return success();
-  }
-
-  static void copyLabels(Operation &from, Operation *to) {
-    for (StringRef name : {StringRef(plan::kRepeatAttr), StringRef(train::kIdAttr), StringRef(train::kForwardAttr),
-                           StringRef(plan::kChunkAttr)})
-      if (Attribute attribute = from.getAttr(name))
-        to->setAttr(name, attribute);
-  }
-
-  bool keepsLayouts;
-  Operation *lastArgument = nullptr;
-};
 
 /// The values of the forward pass that `@backward` reads: results of `@forward` that it takes as arguments.
 class Stash {
@@ -455,21 +199,28 @@ private:
       if (failed(lowering.provide(value, user)))
         return failure();
       Value part = lowering.mapping.lookup(value);
+      RankedTensorType global = resource.getGlobalTensorType();
       LayoutAttr made = plan::addReplicaSum(plan::getLayout(value), getOperation()),
                  wanted = resource.getLayout().withMemory(plan::MemoryKind::device);
+      bool isGradient = resource.getKind() == ResourceKind::gradient,
+           isOnHost = resource.getLayout().getMemory() == plan::MemoryKind::host;
+      if (isGradient && (isOnHost || isSent(global, made, wanted, mesh)))
+        part = lowering.narrow(user, part, value.hasOneUse());
       if (!plan::haveSameParts(made, wanted, mesh)) {
-        FailureOr<Value> moved = lowering.reshardPart(user, part, resource.getGlobalTensorType(), made, wanted);
+        FailureOr<Value> moved =
+            lowering.reshardPart(user, part, global.clone(getElementTypeOrSelf(part)), made, wanted);
         if (failed(moved))
           return failure();
         part = *moved;
       }
-      if (resource.getLayout().getMemory() == plan::MemoryKind::host)
+      if (isOnHost)
         part = lowering.move(user, part, plan::MemoryKind::host);
+      part = lowering.convert(user, part, global.getElementType());
       auto add = AddToOp::create(lowering.builder, user.getLoc(), resource.getSymName(), part);
       Attribute repeat = user.getAttr(plan::kRepeatAttr);
       if (repeat)
         add->setAttr(plan::kRepeatAttr, repeat);
-      if (resource.getKind() == ResourceKind::gradient)
+      if (isGradient)
         gradientOrder.push_back({resource, repeat});
     }
     return success();
@@ -551,16 +302,27 @@ private:
   /// computes the gradient, and may run in it.
   LogicalResult reduceAlone(OpBuilder &builder, ResourceOp gradient, ResourceOp reduced, Attribute repeat) {
     Operation *load = LoadOp::create(builder, gradient.getLoc(), gradient.getTensorType(), gradient.getSymName());
+    RankedTensorType global = gradient.getGlobalTensorType(), sent = global;
+    if (isSent(global, gradient.getLayout(), reduced.getLayout(), mesh))
+      sent = train::getSentGradientType(getOperation(), global);
+    Value part = convertTo(builder, gradient.getLoc(), load->getResult(0), sent.getElementType());
     FailureOr<Value> moved =
-        lowerReshard(builder, gradient.getLoc(), load->getResult(0), gradient.getGlobalTensorType(),
-                     gradient.getLayout(), reduced.getLayout(), mesh);
+        lowerReshard(builder, gradient.getLoc(), part, sent, gradient.getLayout(), reduced.getLayout(), mesh);
     if (failed(moved))
       return failure();
-    StoreOp::create(builder, gradient.getLoc(), reduced.getSymName(), *moved);
+    StoreOp::create(builder, gradient.getLoc(), reduced.getSymName(),
+                    convertTo(builder, gradient.getLoc(), *moved, global.getElementType()));
     if (repeat)
       for (Operation *op = load; op; op = op->getNextNode())
         op->setAttr(plan::kRepeatAttr, repeat);
     return success();
+  }
+
+  /// Returns the type in which ranks send each other what a resource holds.
+  RankedTensorType getSentType(ResourceOp resource) {
+    return resource.getKind() == ResourceKind::gradient
+               ? train::getSentGradientType(getOperation(), resource.getTensorType())
+               : resource.getTensorType();
   }
 
   LogicalResult buildReduce(func::FuncOp update) {
@@ -573,13 +335,16 @@ private:
       if (bucket.empty())
         return;
       SmallVector<Value> values;
-      for (ResourceOp resource : bucket)
+      for (ResourceOp resource : bucket) {
+        auto load = LoadOp::create(builder, resource.getLoc(), resource.getTensorType(), resource.getSymName());
         values.push_back(
-            LoadOp::create(builder, resource.getLoc(), resource.getTensorType(), resource.getSymName()).getResult());
+            convertTo(builder, resource.getLoc(), load.getResult(), getSentType(resource).getElementType()));
+      }
       auto reduce = AllReduceOp::create(builder, function.getLoc(), ValueRange(values).getTypes(), values,
                                         builder.getArrayAttr(axes), /*positions=*/nullptr, train::ReductionKind::sum);
       for (auto [resource, result] : llvm::zip_equal(bucket, reduce.getResults()))
-        StoreOp::create(builder, resource.getLoc(), resource.getSymName(), result);
+        StoreOp::create(builder, resource.getLoc(), resource.getSymName(),
+                        convertTo(builder, resource.getLoc(), result, resource.getTensorType().getElementType()));
       bucket.clear();
     };
 
@@ -615,14 +380,15 @@ private:
         open.push_back({*axes, {}, 0});
         bucket = std::prev(open.end());
       }
-      if (bucket->bytes + getTensorBytes(resource.getTensorType()) > limit || // one allocation, one element type
+      RankedTensorType sent = getSentType(resource);
+      if (bucket->bytes + getTensorBytes(sent) > limit || // one allocation, one element type
           (!bucket->resources.empty() &&
-           bucket->resources.front().getTensorType().getElementType() != resource.getTensorType().getElementType())) {
+           getSentType(bucket->resources.front()).getElementType() != sent.getElementType())) {
         flush(bucket->axes, bucket->resources);
         bucket->bytes = 0;
       }
       bucket->resources.push_back(resource);
-      bucket->bytes += getTensorBytes(resource.getTensorType());
+      bucket->bytes += getTensorBytes(sent);
     }
     for (Bucket &bucket : open)
       flush(bucket.axes, bucket.resources);

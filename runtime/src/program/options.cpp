@@ -374,6 +374,7 @@ status check_compiled_in(const job &j, const flag_value &flag, bool &known) {
 constexpr const char *compiled_in_flags[] = {"--average", "--micro-batches", "--optimizer", "-n", "--precision"};
 /// These are fixed as well, but not recorded in the program, so that no value can be compared.
 constexpr const char *planner_flags[] = {"--accept-altered-parameters",
+                                         "--bf16-gradients",
                                          "--cluster",
                                          "--costs",
                                          "--decay-scale",

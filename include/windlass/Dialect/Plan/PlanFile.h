@@ -32,6 +32,8 @@ struct ProgramSettings {
   bool clip = false;
   /// Whether an exponential moving average of each weight is kept.
   bool ema = false;
+  /// Whether gradients travel between ranks, and to the host, in bf16.
+  bool bf16Gradients = false;
 };
 
 struct PlanSettings : ProgramSettings {

@@ -371,6 +371,8 @@ Error plan::checkPlanFits(const PlanFile &plan, const PlanSettings &settings, St
     return error;
   if (Error error = compare("ema", planned.ema, settings.ema))
     return error;
+  if (Error error = compare("bf16 gradients", planned.bf16Gradients, settings.bf16Gradients))
+    return error;
   if (Error error = compareNames("trainable", planned.trainable, settings.trainable))
     return error;
   if (Error error = compareNames("no-decay", planned.noDecay, settings.noDecay))

@@ -31,6 +31,7 @@ PlanSettings plan::getPlanSettings(ModuleOp module, std::map<std::string, int64_
       settings.clip = clip.getValue();
     if (auto ema = attribute.getAs<BoolAttr>("ema"))
       settings.ema = ema.getValue();
+    settings.bf16Gradients = attribute.contains(train::kBf16GradientsSetting);
   }
   if (module->hasAttr(train::kCountedLabelsAttr))
     settings.average = "tokens";

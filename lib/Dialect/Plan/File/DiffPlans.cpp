@@ -178,6 +178,7 @@ void diffSettings(Differ &differ, const PlanSettings &before, const PlanSettings
   addScales("decay_scales", before.decayScales, after.decayScales);
   addScales("lr_scales", before.rateScales, after.rateScales);
   differ.add("", "average", before.average, after.average);
+  differ.add("", "bf16_gradients", asText(before.bf16Gradients), asText(after.bf16Gradients));
   differ.add("", "clip", asText(before.clip), asText(after.clip));
   differ.add("", "ema", asText(before.ema), asText(after.ema));
   differ.add("", "loss", before.loss, after.loss);

@@ -103,6 +103,7 @@ private:
       reader.fail("average", "is " + printable(settings.average) +
                                  ", but losses are averaged over 'micro-batches' or "
                                  "'tokens'");
+    settings.bf16Gradients = reader.find("bf16_gradients") && reader.getBoolean("bf16_gradients");
     settings.clip = reader.getBoolean("clip");
     settings.ema = reader.find("ema") && reader.getBoolean("ema");
     settings.loss = reader.getString("loss");

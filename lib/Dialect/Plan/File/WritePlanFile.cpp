@@ -93,6 +93,8 @@ private:
 static void addSettings(Writer &writer, const PlanSettings &settings) {
   writer.open("settings");
   writer.add("average", settings.average);
+  if (settings.bf16Gradients)
+    writer.add("bf16_gradients", true);
   writer.add("clip", settings.clip);
   // Absent where no parameter has its own.
   auto addScales = [&](llvm::StringRef key, const std::map<std::string, double> &scales) {

@@ -116,11 +116,25 @@ public:
   }
 
   /// Divides the remaining commands of `@reduce`: a collective is issued early with all commands before it, except
-  /// those that read results of collectives or span positions. Copies between memories and what the host runs are
-  /// issued early too, in their order.
+  /// those that span positions and those that read what earlier commands make of the results of collectives. Copies
+  /// between memories and what the host runs are issued early too, in their order.
   void addReduce(std::vector<Command> commands) {
     std::vector<Command> group;
+    llvm::DenseMap<unsigned, SmallVector<unsigned, 4>> moved;    // by stream: what its collectives have worked on
+    llvm::DenseMap<int64_t, SmallVector<unsigned, 4>> delivered; // by event: the same, up to the event
     for (Command &command : commands) {
+      if (command.kind == Command::Kind::Collective)
+        for (const View &view : llvm::concat<const View>(command.ins, command.outs))
+          moved[command.stream].push_back(view.storage);
+      if (command.kind == Command::Kind::Record && moved.contains(command.stream))
+        delivered[command.event] = moved.lookup(command.stream);
+      if (readsDelivered(command, delivered)) {
+        touchInRest(command);
+        if (command.kind == Command::Kind::Wait)
+          touchedByRest.insert_range(delivered.lookup(command.event));
+        behind.push_back(std::move(command));
+        continue;
+      }
       bool isEnd = command.kind == Command::Kind::Record && command.stream != kComputeStream;
       group.push_back(std::move(command));
       if (isEnd && isBeside(group.back().stream))
@@ -199,7 +213,26 @@ private:
     addIssue(std::move(issue));
   }
 
+  /// Whether the device waits for collectives of `@reduce`, or computes with what it has waited for.
+  bool readsDelivered(const Command &command,
+                      const llvm::DenseMap<int64_t, SmallVector<unsigned, 4>> &delivered) const {
+    if (command.stream != kComputeStream)
+      return false;
+    if (command.kind == Command::Kind::Wait)
+      return delivered.contains(command.event);
+    return command.kind == Command::Kind::Launch &&
+           llvm::any_of(llvm::concat<const View>(command.ins, command.outs),
+                        [&](const View &view) { return touchedByRest.contains(view.storage); });
+  }
+
+  void touchInRest(const Command &command) {
+    for (const View &view : llvm::concat<const View>(command.ins, command.outs))
+      touchedByRest.insert(view.storage);
+    touchedByRest.insert(command.keepsAlive.begin(), command.keepsAlive.end());
+  }
+
   void addRest(std::vector<Command> group) {
+    llvm::move(std::exchange(behind, {}), std::back_inserter(rest));
     for (const Command &command : group)
       for (const View &view : llvm::concat<const View>(command.ins, command.outs))
         if (auto bucket = bucketEvents.find(view.storage); bucket != bucketEvents.end())
@@ -209,9 +242,7 @@ private:
             last.erase(wait);
           }
     for (Command &command : group) {
-      for (const View &view : llvm::concat<const View>(command.ins, command.outs))
-        touchedByRest.insert(view.storage);
-      touchedByRest.insert(command.keepsAlive.begin(), command.keepsAlive.end());
+      touchInRest(command);
       rest.push_back(std::move(command));
     }
   }
@@ -340,6 +371,8 @@ private:
   /// The commands to issue, by position, in the order of `@reduce`.
   std::map<size_t, std::vector<Issue>> issues;
   std::vector<Command> rest, last;
+  /// What follows `rest` unless a command that it must precede comes there first.
+  std::vector<Command> behind;
   llvm::DenseSet<unsigned> touchedByRest;
   /// The events at the ends of collectives that are issued early, and what these move: it is there after a wait only,
   /// which may be one for another result of the same collective.

@@ -104,8 +104,11 @@ SmallVector<Gather> sched::findGathers(Block &block) {
 SmallVector<Gather> sched::findFetches(Block &block) { return findAll(block, isFetch); }
 
 /// Whether a delivery may have the operation between the collective and the resource. What fills up the last range of a
-/// flat copy is cut off by a slice.
-static bool isOnTheWay(Operation *op) { return isView(op) || isa<train::SliceOp, MoveOp, StoreOp, AddToOp>(op); }
+/// flat copy is cut off by a slice; a map with one operand converts what arrives.
+static bool isOnTheWay(Operation *op) {
+  return isView(op) || isa<train::SliceOp, MoveOp, StoreOp, AddToOp>(op) ||
+         (isa<MapOp>(op) && op->getNumOperands() == 1 && op->getNumResults() == 1);
+}
 
 /// Returns the operations that bring `value` to a resource; none where something else is done with it.
 static SmallVector<Operation *, 2> findWay(Value value) {

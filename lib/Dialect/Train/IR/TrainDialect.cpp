@@ -50,6 +50,13 @@ int64_t windlass::train::getMicroBatches(mlir::ModuleOp module) { return getSett
 
 int64_t windlass::train::getMerge(mlir::ModuleOp module) { return getSetting(module, kMergeSetting); }
 
+mlir::RankedTensorType windlass::train::getSentGradientType(mlir::ModuleOp module, mlir::RankedTensorType weight) {
+  auto settings = module->getAttrOfType<mlir::DictionaryAttr>(kSettingsAttr);
+  return settings && settings.contains(kBf16GradientsSetting)
+             ? weight.clone(mlir::BFloat16Type::get(module.getContext()))
+             : weight;
+}
+
 mlir::RankedTensorType windlass::train::getTypeOfOne(mlir::ModuleOp module, mlir::RankedTensorType input) {
   llvm::SmallVector<int64_t> shape(input.getShape());
   if (!shape.empty())

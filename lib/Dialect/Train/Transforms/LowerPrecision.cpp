@@ -342,6 +342,8 @@ public:
       PrecisionLowering(module, precision == "bf16" ? FloatType(builder.getBF16Type()) : builder.getF16Type()).run();
     module.walk([](Operation *op) { op->removeDiscardableAttr(kFullPrecisionAttr); });
     settings.set("precision", builder.getStringAttr(precision));
+    if (bf16Gradients)
+      settings.set(kBf16GradientsSetting, builder.getUnitAttr());
     module->setAttr(kSettingsAttr, settings.getDictionary(&getContext()));
   }
 };

@@ -59,8 +59,8 @@ constexpr char kEmaState[] = "ema";
 /// StringAttr: the model's name, for people.
 constexpr char kModelAttr[] = "train.model";
 /// DictionaryAttr of compiled-in settings: "optimizer" (StringAttr, a name of Optimizers.h), "micro_batches" (i64, G),
-/// "clip" (BoolAttr), "ema" (BoolAttr, absent: false), "precision" (StringAttr f32|tf32|bf16|f16), kMergeSetting, and
-/// kScalesLossSetting.
+/// "clip" (BoolAttr), "ema" (BoolAttr, absent: false), "precision" (StringAttr f32|tf32|bf16|f16), kMergeSetting,
+/// kScalesLossSetting and kBf16GradientsSetting.
 constexpr char kSettingsAttr[] = "train.settings";
 /// CountedLabelsAttr: a step's loss is the mean over these labels of all its micro-batches. Without it, the loss is the
 /// mean of the micro-batches' losses.
@@ -71,6 +71,9 @@ constexpr char kCountedLabelsAttr[] = "train.counted_labels";
 constexpr char kMergeSetting[] = "merge";
 /// UnitAttr: gradients are of the loss times the hyperparameter `loss_scale`, which `@update` takes out.
 constexpr char kScalesLossSetting[] = "scales_loss";
+/// UnitAttr: gradients are rounded to bf16 before ranks sum them up and before they are copied to the host. They are
+/// made, and added up over micro-batches, in the type of their weight.
+constexpr char kBf16GradientsSetting[] = "bf16_gradients";
 
 } // namespace windlass::train
 

@@ -33,6 +33,9 @@ int64_t getMicroBatches(mlir::ModuleOp module);
 /// Returns K, how many micro-batches are merged into one.
 int64_t getMerge(mlir::ModuleOp module);
 
+/// Returns the type in which the gradient of a weight of type `weight` travels between ranks and to the host.
+mlir::RankedTensorType getSentGradientType(mlir::ModuleOp module, mlir::RankedTensorType weight);
+
 /// Returns the type of one micro-batch of an input of `@microbatch`.
 mlir::RankedTensorType getTypeOfOne(mlir::ModuleOp module, mlir::RankedTensorType input);
 

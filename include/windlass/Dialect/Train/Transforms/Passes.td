@@ -89,9 +89,13 @@ def LowerPrecisionPass : Pass<"train-lower-precision", "::mlir::ModuleOp"> {
     reads all of these values in 16 bits. Products and sums that compute a gradient return it in f32, as they accumulate
     it. Splat constants that f16 cannot hold become its largest number. f16 needs the gradients of a scaled loss. With
     `tf32` all types stay, and products may round their operands to TF32 where a device has units for it.
-    `train.settings` has the precision.
+    `train.settings` has the precision, and whether gradients travel in bf16, which `plan-to-sched` sees to.
   }];
-  let options = [Option<"precision", "precision", "std::string", "\"f32\"", "f32, tf32, bf16 or f16">];
+  let options = [
+    Option<"precision", "precision", "std::string", "\"f32\"", "f32, tf32, bf16 or f16">,
+    Option<"bf16Gradients", "bf16-gradients", "bool", "false",
+           "gradients travel between ranks, and to the host, in bf16">,
+  ];
   let dependentDialects = ["::windlass::train::TrainDialect", "::mlir::func::FuncDialect"];
 }
 
