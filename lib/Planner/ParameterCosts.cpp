@@ -154,8 +154,12 @@ ParameterTimes ParameterCosts::getTimes(const ParameterLabel &label) const {
   times.collectives[WindowKind::lastBackward] =
       label.shardsMaster() ? toCost(1, lastGradient)
                            : toCost(1, reshards.getReduceCost(dataAxes, gradientBytes, counts.bucketBytes));
-  if (label.shardsGradient())
+  if (label.shardsGradient()) {
     times.collectives[WindowKind::backward] = toCost(before, gradient);
+    // What a collective brings is added by a command of its own; products and sums add where they compute.
+    if (!addsOnHost(label))
+      times.exposed += toCost(counts.accumulationSteps, costs.getPicoseconds(getAdditionWork(label.copies.gradient)));
+  }
   if (addsOnHost(label)) {
     int64_t copy = getCopyPicoseconds(label.copies.gradient, traits.sentType),
             addition = getPicoseconds(costs.getHostCost("", getAdditionWork(label.copies.gradient)));

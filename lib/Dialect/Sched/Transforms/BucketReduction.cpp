@@ -216,12 +216,11 @@ private:
   /// Whether the device waits for collectives of `@reduce`, or computes with what it has waited for.
   bool readsDelivered(const Command &command,
                       const llvm::DenseMap<int64_t, SmallVector<unsigned, 4>> &delivered) const {
-    if (command.stream != kComputeStream)
+    if (command.stream != kComputeStream || command.kind == Command::Kind::Record)
       return false;
     if (command.kind == Command::Kind::Wait)
       return delivered.contains(command.event);
-    return command.kind == Command::Kind::Launch &&
-           llvm::any_of(llvm::concat<const View>(command.ins, command.outs),
+    return llvm::any_of(llvm::concat<const View>(command.ins, command.outs),
                         [&](const View &view) { return touchedByRest.contains(view.storage); });
   }
 
