@@ -149,9 +149,8 @@ Traffic LeastTraffic::getMapTraffic(Operation *op) const {
 /// transfer.
 static bool mayBeRounded(Value value) {
   Operation *op = value.getDefiningOp();
-  auto type = llvm::cast<RankedTensorType>(value.getType());
   return llvm::isa<train::MatmulOp, train::ReduceOp>(op) && op->hasAttr("wide") &&
-         train::getSentGradientType(op->getParentOfType<ModuleOp>(), type) != type;
+         train::sendsBf16Gradients(op->getParentOfType<ModuleOp>());
 }
 
 std::optional<Traffic> LeastTraffic::get(Operation *op) const {

@@ -22,15 +22,23 @@ std::map<plan::MemoryKind, int64_t> ParameterCosts::getCopyBytes(const Parameter
   if (!traits.isTrainable)
     return bytes;
   plan::LayoutAttr gradient = plan::dropUnreduced(label.copies.gradient);
-  bytes[addsOnHost(label) ? plan::MemoryKind::host : plan::MemoryKind::device] += getBytes(gradient, traits.type);
+  bytes[addsOnHost(label) ? plan::MemoryKind::host : plan::MemoryKind::device] +=
+      getBytes(gradient, getGradientType(label));
   // The update reads the gradient in the master's layout; a gradient that is accumulated in another layout is kept
   // besides.
   if (gradient != master)
-    bytes[plan::MemoryKind::device] += getBytes(master, traits.type);
+    bytes[plan::MemoryKind::device] += getBytes(master, getGradientType(label));
   bytes[label.memories.state] += getStateBytes(label);
   if (!isApart && label.memories.state == plan::MemoryKind::disk)
     bytes[read] += getBytes(master, traits.type);
   return bytes;
+}
+
+RankedTensorType ParameterCosts::getGradientType(const ParameterLabel &label) const {
+  bool isOnHost =
+      label.memories.gradient != plan::MemoryKind::device || label.memories.state != plan::MemoryKind::device;
+  bool isReduced = llvm::any_of(mesh.getDataAxes(), [&](StringAttr axis) { return mesh.sizeOf(axis.getValue()) > 1; });
+  return counts.accumulationSteps == 1 && (isOnHost || isReduced) ? traits.sentType : traits.type;
 }
 
 bool ParameterCosts::isOwnMaster(const ParameterLabel &label) const {
@@ -85,6 +93,15 @@ OperatorWork ParameterCosts::getAdditionWork(plan::LayoutAttr gradient) const {
   addition.family = "map";
   addition.bytes = static_cast<double>(3 * getBytes(gradient, traits.type));
   return addition;
+}
+
+int64_t ParameterCosts::getConversionPicoseconds(plan::LayoutAttr gradient) const {
+  if (traits.sentType == traits.type)
+    return 0;
+  OperatorWork conversion;
+  conversion.family = "map";
+  conversion.bytes = static_cast<double>(getBytes(gradient, traits.type) + getBytes(gradient, traits.sentType));
+  return costs.getPicoseconds(conversion);
 }
 
 OperatorWork ParameterCosts::getSquaresWork(plan::LayoutAttr gradient) const {
@@ -159,6 +176,12 @@ ParameterTimes ParameterCosts::getTimes(const ParameterLabel &label) const {
     // What a collective brings is added by a command of its own; products and sums add where they compute.
     if (!addsOnHost(label))
       times.exposed += toCost(counts.accumulationSteps, costs.getPicoseconds(getAdditionWork(label.copies.gradient)));
+  } else if (!addsOnHost(label)) {
+    // The sum over micro-batches is converted before its reduction, and what the reduction brings behind it. What is
+    // reduced where it is made needs neither: products and sums round it, and additions take it as it is.
+    bool isHeldNarrow = getGradientType(label) == traits.sentType;
+    times.exposed += toCost(1, (isHeldNarrow ? 0 : getConversionPicoseconds(label.read)) +
+                                   getConversionPicoseconds(label.copies.master));
   }
   if (addsOnHost(label)) {
     int64_t copy = getCopyPicoseconds(label.copies.gradient, traits.sentType),

@@ -136,6 +136,9 @@ public:
 
 private:
   int64_t getBytes(plan::LayoutAttr layout, mlir::RankedTensorType type) const;
+  /// Returns the type of the gradient between the backward pass and the update. Where it is of one micro-batch, that is
+  /// the type in which it travels.
+  mlir::RankedTensorType getGradientType(const ParameterLabel &label) const;
   /// Whether the weight that operators read is its own master copy.
   bool isOwnMaster(const ParameterLabel &label) const;
   /// Returns the bytes on a rank of the optimizer's state and of the master copy that is with it.
@@ -148,6 +151,9 @@ private:
   /// Whether each pass copies the weight from the host.
   bool isFetched(const ParameterLabel &label) const;
   OperatorWork getAdditionWork(plan::LayoutAttr gradient) const;
+  /// Returns the time of converting a gradient between the types in which it is added up and in which it travels; 0
+  /// where they are one.
+  int64_t getConversionPicoseconds(plan::LayoutAttr gradient) const;
   OperatorWork getSquaresWork(plan::LayoutAttr gradient) const;
   OperatorWork getUpdateWork(plan::LayoutAttr master) const;
   /// Returns the work of moving its average; none where it has none.

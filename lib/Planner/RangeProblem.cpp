@@ -44,17 +44,12 @@ static bool updatesEarly(train::ParameterOp parameter) {
   return gradients == 1;
 }
 
-/// Returns the type in which the gradients of a group's parameters travel.
-static RankedTensorType getSentType(const ParameterGroup &group) {
-  return train::getSentGradientType(group.parameters.front()->getParentOfType<ModuleOp>(), group.getType());
-}
-
 /// Returns the traits on which the costs of a group's parameters depend besides their layouts; all members have the
 /// same.
 static ParameterTraits getTraits(const ParameterGroup &group) {
   ParameterTraits traits;
   traits.type = group.getType();
-  traits.sentType = getSentType(group);
+  traits.sentType = train::getSentGradientType(group.parameters.front());
   traits.computeType = group.getComputeType();
   train::ParameterOp first = group.parameters.front();
   traits.isTrainable = first.getTrainable();
@@ -76,7 +71,7 @@ static int64_t getBucketBytes(const Groups &groups, const CostModel &costs) {
   for (const ParameterGroup &group : groups.getParameters())
     for (train::ParameterOp parameter : group.parameters)
       if (parameter.getTrainable() && bytes < most)
-        bytes = std::min(most, bytes + getTensorBytes(getSentType(group)));
+        bytes = std::min(most, bytes + getTensorBytes(train::getSentGradientType(parameter)));
   return bytes;
 }
 

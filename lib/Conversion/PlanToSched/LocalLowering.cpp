@@ -12,23 +12,23 @@ static void copyLabels(Operation &from, Operation *to) {
       to->setAttr(name, attribute);
 }
 
-/// Whether a value of `@update` is a gradient, as it is or in another layout.
-static bool isReadGradient(Value value) {
+/// Returns the weight whose gradient a value of `@update` is, as it is or in another layout; null for others.
+static FlatSymbolRefAttr getWeightOfRead(Value value) {
   if (auto reshard = value.getDefiningOp<plan::ReshardOp>())
     value = reshard.getInput();
   auto argument = llvm::dyn_cast<BlockArgument>(value);
   auto function = argument ? llvm::cast<func::FuncOp>(argument.getOwner()->getParentOp()) : func::FuncOp();
-  return function && function.getArgAttr(argument.getArgNumber(), train::kGradientAttr);
+  return function ? function.getArgAttrOfType<FlatSymbolRefAttr>(argument.getArgNumber(), train::kGradientAttr)
+                  : FlatSymbolRefAttr();
 }
 
-/// Whether a value is a result of `@microbatch` that is a gradient, and nothing else reads it.
-static bool isMadeGradient(Value value) {
-  if (!value.hasOneUse())
-    return false;
+/// Returns the weight whose gradient a value is that `@microbatch` returns and nothing else reads; null for others.
+static FlatSymbolRefAttr getWeightOfMade(Value value) {
+  if (!value.hasOneUse() || !llvm::isa<func::ReturnOp>(*value.user_begin()))
+    return {};
   OpOperand &use = *value.use_begin();
-  auto function = llvm::dyn_cast<func::FuncOp>(use.getOwner()->getParentOp());
-  return llvm::isa<func::ReturnOp>(use.getOwner()) &&
-         function.getResultAttr(use.getOperandNumber(), train::kGradientAttr);
+  auto function = llvm::cast<func::FuncOp>(use.getOwner()->getParentOp());
+  return function.getResultAttrOfType<FlatSymbolRefAttr>(use.getOperandNumber(), train::kGradientAttr);
 }
 
 /// Lets a product, or a sum, that adds up in f32 round its result to the type of its operands, where that is `element`.
@@ -65,9 +65,14 @@ LogicalResult LocalLowering::lower(Operation &op) {
     bringToHost(op);
   else
     bringToDevice(op);
+  IRMapping &own = isOnHost ? onHost : mapping;
+  // A gradient may be held in the type in which it travels.
+  for (Value operand : op.getOperands())
+    if (Value part = own.lookupOrNull(operand))
+      own.map(operand, convert(op, part, getElementTypeOrSelf(operand)));
   if (auto reshard = llvm::dyn_cast<plan::ReshardOp>(op))
     return lower(reshard);
-  FailureOr<Operation *> local = cloneLocal(builder, op, isOnHost ? onHost : mapping, mesh);
+  FailureOr<Operation *> local = cloneLocal(builder, op, own, mesh);
   if (failed(local))
     return failure();
   if (!keepsLayouts)
@@ -132,8 +137,8 @@ void LocalLowering::bringToHost(Operation &op) {
       value = load.getResult();
     } else {
       Type element = getElementTypeOrSelf(value);
-      if (isReadGradient(operand))
-        value = narrow(op, value, /*isOnlyUse=*/false);
+      if (FlatSymbolRefAttr weight = getWeightOfRead(operand))
+        value = convert(op, value, resources.getSentElement(resources.ofGradient(weight.getValue())));
       value = convert(op, move(op, value, plan::MemoryKind::host), element);
     }
     onHost.map(operand, value);
@@ -153,10 +158,8 @@ Value LocalLowering::convert(Operation &op, Value value, Type element) {
   return converted;
 }
 
-Value LocalLowering::narrow(Operation &op, Value gradient, bool isOnlyUse) {
+Value LocalLowering::narrow(Operation &op, Value gradient, Type sent, bool isOnlyUse) {
   auto type = llvm::cast<RankedTensorType>(gradient.getType());
-  auto module = builder.getInsertionBlock()->getParentOp()->getParentOfType<ModuleOp>();
-  Type sent = train::getSentGradientType(module, type).getElementType();
   if (sent == type.getElementType() || !isOnlyUse || !stopsWidening(gradient.getDefiningOp(), sent))
     return convert(op, gradient, sent);
   gradient.setType(type.clone(sent));
@@ -201,9 +204,11 @@ ResourceOp LocalLowering::getReducedGradient(Operation &op) {
 LogicalResult LocalLowering::lower(plan::ReshardOp reshard) {
   auto global = llvm::cast<RankedTensorType>(reshard.getInput().getType());
   Value input = mapping.lookup(reshard.getInput());
-  if (isMadeGradient(reshard.getResult()) && isSent(global, reshard.getFrom(), reshard.getTo(), mesh)) {
-    input = narrow(*reshard, input, reshard.getInput().hasOneUse());
-    global = global.clone(getElementTypeOrSelf(input));
+  FlatSymbolRefAttr weight = getWeightOfMade(reshard.getResult());
+  if (weight && isSent(global, reshard.getFrom(), reshard.getTo(), mesh)) {
+    Type sent = resources.getSentElement(resources.ofGradient(weight.getValue()));
+    input = narrow(*reshard, input, sent, reshard.getInput().hasOneUse());
+    global = global.clone(sent);
   }
   FailureOr<Value> part = reshardPart(*reshard, input, global, reshard.getFrom(), reshard.getTo());
   if (failed(part))

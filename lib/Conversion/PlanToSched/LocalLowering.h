@@ -26,9 +26,9 @@ public:
   mlir::Value move(mlir::Operation &op, mlir::Value value, plan::MemoryKind memory);
   /// Returns the value with elements of type `element`.
   mlir::Value convert(mlir::Operation &op, mlir::Value value, mlir::Type element);
-  /// Returns a gradient in the type in which gradients travel. A product or sum that nothing else reads (`isOnlyUse`)
-  /// rounds itself.
-  mlir::Value narrow(mlir::Operation &op, mlir::Value gradient, bool isOnlyUse);
+  /// Returns a gradient with elements of type `sent`, in which it travels. A product or sum that nothing else reads
+  /// (`isOnlyUse`) rounds itself.
+  mlir::Value narrow(mlir::Operation &op, mlir::Value gradient, mlir::Type sent, bool isOnlyUse);
   /// Returns the local slice of a value under another layout.
   mlir::FailureOr<mlir::Value> reshardPart(mlir::Operation &op, mlir::Value part, mlir::RankedTensorType global,
                                            plan::LayoutAttr from, plan::LayoutAttr to);

@@ -49,6 +49,8 @@ public:
     ResourceOp reduced = reducedGradients.lookup(parameter);
     return reduced ? reduced : ofGradient(parameter);
   }
+  /// Returns the type of elements in which ranks send each other what a resource holds, and copy it to the host.
+  mlir::Type getSentElement(ResourceOp resource) const;
   ResourceOp ofValue(int64_t index) { return values.lookup(index); }
   /// Returns the resource of a hyperparameter in the device's memory, or in the host's; there is one where an op of
   /// `@update` reads it there.
@@ -68,6 +70,10 @@ private:
   mlir::LogicalResult declareParameters();
   mlir::LogicalResult declareOthers();
   void declareScalars();
+  /// Returns the type of the gradient between the backward pass and the update: that in which it travels, where it
+  /// does and is of one micro-batch.
+  mlir::RankedTensorType getHeldGradientType(train::ParameterOp parameter, plan::LayoutAttr layout,
+                                             plan::LayoutAttr master) const;
   ResourceOp declare(mlir::Location loc, ResourceKind kind, const llvm::Twine &name, mlir::RankedTensorType global,
                      plan::LayoutAttr layout);
 
@@ -76,6 +82,8 @@ private:
   mlir::SymbolTable symbols;
   plan::MeshAttr mesh;
   mlir::OpBuilder builder;
+  /// By weight: the layout in which `@microbatch` makes the gradient.
+  llvm::DenseMap<mlir::Attribute, plan::LayoutAttr> madeGradients;
   llvm::StringMap<ResourceOp> inputs, parameters, masters, gradients, reducedGradients;
   llvm::DenseMap<int64_t, ResourceOp> values;
   /// By hyperparameter and kind of memory.

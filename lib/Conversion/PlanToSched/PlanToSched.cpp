@@ -205,7 +205,7 @@ private:
       bool isGradient = resource.getKind() == ResourceKind::gradient,
            isOnHost = resource.getLayout().getMemory() == plan::MemoryKind::host;
       if (isGradient && (isOnHost || isSent(global, made, wanted, mesh)))
-        part = lowering.narrow(user, part, value.hasOneUse());
+        part = lowering.narrow(user, part, resources->getSentElement(resource), value.hasOneUse());
       if (!plan::haveSameParts(made, wanted, mesh)) {
         FailureOr<Value> moved =
             lowering.reshardPart(user, part, global.clone(getElementTypeOrSelf(part)), made, wanted);
@@ -215,7 +215,7 @@ private:
       }
       if (isOnHost)
         part = lowering.move(user, part, plan::MemoryKind::host);
-      part = lowering.convert(user, part, global.getElementType());
+      part = lowering.convert(user, part, resource.getTensorType().getElementType());
       auto add = AddToOp::create(lowering.builder, user.getLoc(), resource.getSymName(), part);
       Attribute repeat = user.getAttr(plan::kRepeatAttr);
       if (repeat)
@@ -302,27 +302,20 @@ private:
   /// computes the gradient, and may run in it.
   LogicalResult reduceAlone(OpBuilder &builder, ResourceOp gradient, ResourceOp reduced, Attribute repeat) {
     Operation *load = LoadOp::create(builder, gradient.getLoc(), gradient.getTensorType(), gradient.getSymName());
-    RankedTensorType global = gradient.getGlobalTensorType(), sent = global;
+    RankedTensorType global = gradient.getGlobalTensorType();
     if (isSent(global, gradient.getLayout(), reduced.getLayout(), mesh))
-      sent = train::getSentGradientType(getOperation(), global);
-    Value part = convertTo(builder, gradient.getLoc(), load->getResult(0), sent.getElementType());
+      global = global.clone(resources->getSentElement(gradient));
+    Value part = convertTo(builder, gradient.getLoc(), load->getResult(0), global.getElementType());
     FailureOr<Value> moved =
-        lowerReshard(builder, gradient.getLoc(), part, sent, gradient.getLayout(), reduced.getLayout(), mesh);
+        lowerReshard(builder, gradient.getLoc(), part, global, gradient.getLayout(), reduced.getLayout(), mesh);
     if (failed(moved))
       return failure();
     StoreOp::create(builder, gradient.getLoc(), reduced.getSymName(),
-                    convertTo(builder, gradient.getLoc(), *moved, global.getElementType()));
+                    convertTo(builder, gradient.getLoc(), *moved, reduced.getTensorType().getElementType()));
     if (repeat)
       for (Operation *op = load; op; op = op->getNextNode())
         op->setAttr(plan::kRepeatAttr, repeat);
     return success();
-  }
-
-  /// Returns the type in which ranks send each other what a resource holds.
-  RankedTensorType getSentType(ResourceOp resource) {
-    return resource.getKind() == ResourceKind::gradient
-               ? train::getSentGradientType(getOperation(), resource.getTensorType())
-               : resource.getTensorType();
   }
 
   LogicalResult buildReduce(func::FuncOp update) {
@@ -337,8 +330,7 @@ private:
       SmallVector<Value> values;
       for (ResourceOp resource : bucket) {
         auto load = LoadOp::create(builder, resource.getLoc(), resource.getTensorType(), resource.getSymName());
-        values.push_back(
-            convertTo(builder, resource.getLoc(), load.getResult(), getSentType(resource).getElementType()));
+        values.push_back(convertTo(builder, resource.getLoc(), load.getResult(), resources->getSentElement(resource)));
       }
       auto reduce = AllReduceOp::create(builder, function.getLoc(), ValueRange(values).getTypes(), values,
                                         builder.getArrayAttr(axes), /*positions=*/nullptr, train::ReductionKind::sum);
@@ -380,15 +372,15 @@ private:
         open.push_back({*axes, {}, 0});
         bucket = std::prev(open.end());
       }
-      RankedTensorType sent = getSentType(resource);
-      if (bucket->bytes + getTensorBytes(sent) > limit || // one allocation, one element type
-          (!bucket->resources.empty() &&
-           getSentType(bucket->resources.front()).getElementType() != sent.getElementType())) {
+      Type element = resources->getSentElement(resource);
+      int64_t bytes = getTensorBytes(resource.getTensorType().clone(element));
+      if (bucket->bytes + bytes > limit || // one allocation, one element type
+          (!bucket->resources.empty() && resources->getSentElement(bucket->resources.front()) != element)) {
         flush(bucket->axes, bucket->resources);
         bucket->bytes = 0;
       }
       bucket->resources.push_back(resource);
-      bucket->bytes += getTensorBytes(sent);
+      bucket->bytes += bytes;
     }
     for (Bucket &bucket : open)
       flush(bucket.axes, bucket.resources);

@@ -1,6 +1,7 @@
 #include "Lowering.h"
 
 #include "windlass/Dialect/Train/IR/Optimizers.h"
+#include "windlass/Dialect/Train/IR/TrainFunctions.h"
 #include "windlass/Support/Printable.h"
 
 using namespace mlir;
@@ -81,6 +82,26 @@ plan::MemoryKind Resources::getUpdateMemory(Operation *op) const {
   return isOnDevice ? plan::MemoryKind::device : plan::MemoryKind::host;
 }
 
+RankedTensorType Resources::getHeldGradientType(train::ParameterOp parameter, LayoutAttr layout,
+                                                LayoutAttr master) const {
+  RankedTensorType type = parameter.getTensorType(), sent = train::getSentGradientType(parameter);
+  LayoutAttr made = madeGradients.lookup(parameter.getSymNameAttr());
+  bool isOfOne = train::getMergedMicroBatches(module) == mesh.sizeOf(plan::AxisRole::replica);
+  if (sent == type || !isOfOne || !made)
+    return type;
+  bool isOnHost = plan::getGradientMemory(parameter) != plan::MemoryKind::device ||
+                  plan::getStateMemory(parameter) != plan::MemoryKind::device;
+  bool travels = isOnHost || isSent(type, made, layout, mesh) || isSent(type, layout, master, mesh);
+  return travels ? sent : type;
+}
+
+Type Resources::getSentElement(ResourceOp resource) const {
+  bool isGradient = llvm::is_contained({ResourceKind::gradient, ResourceKind::reduced}, resource.getKind());
+  return (isGradient ? train::getSentGradientType(symbols.lookup<train::ParameterOp>(*resource.getOf()))
+                     : resource.getTensorType())
+      .getElementType();
+}
+
 LogicalResult Resources::declareParameters() {
   auto describe = [&](ResourceOp resource, train::ParameterOp parameter) {
     resource.setLogicalNameAttr(parameter.getLogicalNameAttr());
@@ -88,6 +109,11 @@ LogicalResult Resources::declareParameters() {
     return resource;
   };
   SmallVector<train::ParameterOp> all(module.getOps<train::ParameterOp>());
+  if (func::FuncOp microbatch = train::getMicrobatchFunction(module))
+    for (unsigned i = 0; i < microbatch.getNumResults(); ++i)
+      if (auto name = microbatch.getResultAttrOfType<FlatSymbolRefAttr>(i, train::kGradientAttr))
+        if (auto layout = microbatch.getResultAttrOfType<LayoutAttr>(i, plan::kLayoutAttr))
+          madeGradients[name.getAttr()] = plan::addReplicaSum(layout, module);
   auto layoutOf = [](train::ParameterOp parameter, StringRef name) {
     return parameter->getAttrOfType<LayoutAttr>(name);
   };
@@ -114,16 +140,16 @@ LogicalResult Resources::declareParameters() {
   }
   for (train::ParameterOp parameter : all)
     if (LayoutAttr layout = layoutOf(parameter, plan::kGradientLayoutAttr)) {
-      gradients[parameter.getSymName()] =
-          describe(declare(parameter.getLoc(), ResourceKind::gradient, "gradient_" + parameter.getSymName(),
-                           parameter.getTensorType(), layout.withMemory(plan::getGradientMemory(parameter))),
-                   parameter);
       LayoutAttr master = layoutOf(parameter, plan::kMasterLayoutAttr);
+      RankedTensorType type = getHeldGradientType(parameter, layout, master);
+      gradients[parameter.getSymName()] =
+          describe(declare(parameter.getLoc(), ResourceKind::gradient, "gradient_" + parameter.getSymName(), type,
+                           layout.withMemory(plan::getGradientMemory(parameter))),
+                   parameter);
       if (!plan::haveSameParts(plan::dropUnreduced(layout), master, mesh))
-        reducedGradients[parameter.getSymName()] =
-            describe(declare(parameter.getLoc(), ResourceKind::reduced, "reduced_" + parameter.getSymName(),
-                             parameter.getTensorType(), master),
-                     parameter);
+        reducedGradients[parameter.getSymName()] = describe(
+            declare(parameter.getLoc(), ResourceKind::reduced, "reduced_" + parameter.getSymName(), type, master),
+            parameter);
     }
   for (train::ParameterOp parameter : all)
     if (parameter.getRole() == train::Role::state) {

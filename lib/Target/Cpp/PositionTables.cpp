@@ -199,6 +199,7 @@ FailureOr<Expr<rt::span<rt::gradient_entry>>> PositionTables::gradientTable() {
     WINDLASS_SET(row, parameter, parameterOf(gradient));
     WINDLASS_SET(row, splits, *splits);
     WINDLASS_SET(row, at, placeOf(gradient));
+    WINDLASS_SET(row, type, elementType(gradient.getTensorType().getElementType()));
     rows.push_back(row.build());
   }
   return arrays.table<rt::gradient_entry>(nameOf("gradients"), rows);

@@ -166,7 +166,7 @@ TEST(PositionTables, ThatDoNotAreRefused) {
     spoil(s);
     EXPECT_THAT(s.check(), HasSubstr(why));
   };
-  refused([](spoilt_job &s) { s.j.version = 1; }, "version 1, the runtime reads 6");
+  refused([](spoilt_job &s) { s.j.version = 1; }, "version 1, the runtime reads 7");
   refused([](spoilt_job &s) { s.j.merge = 0; }, "merged by 0");
   refused([](spoilt_job &s) { s.j.merge = s.j.micro_batches + 1; }, "merged by");
   refused([](spoilt_job &s) { s.positions[1].first_rank = 2; }, "whose ranks are not those of its mesh");

@@ -141,7 +141,9 @@ private:
       if (!is_placed(row.parameter))
         return wrong("a gradient of no parameter");
       const parameter_entry &of = j_.parameters[row.parameter];
-      WINDLASS_TRY(check_part(of.name, of.sizes, row.splits, element_type::f32, row.at));
+      if (row.type != element_type::f32 && row.type != element_type::bf16)
+        return wrong("a gradient that is neither f32 nor bf16");
+      WINDLASS_TRY(check_part(of.name, of.sizes, row.splits, row.type, row.at));
     }
     return ok_status();
   }

@@ -55,7 +55,7 @@ std::vector<stored_tensor> gradient_tensors(const job &j) {
   for (const position_entry &position : j.positions)
     for (const gradient_entry &row : position.runs->gradients) {
       const parameter_entry &of = j.parameters[row.parameter];
-      out.push_back({of.name, false, element_type::f32, sizes_of(of.sizes), row.splits, row.at, &position});
+      out.push_back({of.name, false, row.type, sizes_of(of.sizes), row.splits, row.at, &position});
     }
   return first_copies(std::move(out));
 }

@@ -62,7 +62,7 @@ std::string describe_memory(const job &j, const position_entry &position, const 
       masters += local_bytes(position, of.sizes, row.master_splits, of.type);
   }
   for (const gradient_entry &row : p.gradients)
-    gradients += local_bytes(position, j.parameters[row.parameter].sizes, row.splits, element_type::f32);
+    gradients += local_bytes(position, j.parameters[row.parameter].sizes, row.splits, row.type);
   for (const stored_tensor &tensor : stored_tensors(j))
     if (tensor.is_state && tensor.position == &position)
       states += stored_part(tensor, position.first_rank).elements() * size_of(tensor.type);

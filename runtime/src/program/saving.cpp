@@ -235,7 +235,7 @@ status dump_tensors(context &c, control &ranks, const std::vector<stored_tensor>
   safetensors_writer writer;
   std::vector<safetensors_entry> entries;
   for (const stored_tensor &tensor : tensors)
-    entries.push_back({tensor.name, tensor.type, tensor.sizes, 0, 0});
+    entries.push_back({tensor.name, element_type::f32, tensor.sizes, 0, 0});
   std::string header;
   WINDLASS_TRY(safetensors_writer::lay_out(entries, header)); // the order, on every rank
   status mine;
@@ -257,7 +257,8 @@ status dump_tensors(context &c, control &ranks, const std::vector<stored_tensor>
     WINDLASS_TRY(gather_whole(c, ranks, tensor, whole));
     if (c.rank() == 0 && mine.is_ok()) {
       scaled.resize(static_cast<std::size_t>(entry.bytes) / sizeof(float));
-      std::memcpy(scaled.data(), whole.data(), whole.size());
+      convert_elements(tensor.type, whole.data(), element_type::f32, reinterpret_cast<std::byte *>(scaled.data()),
+                       static_cast<std::int64_t>(scaled.size()));
       for (float &value : scaled)
         value *= factor;
       mine = writer.append(reinterpret_cast<const std::byte *>(scaled.data()), entry.bytes);

@@ -46,7 +46,7 @@ status check_checkpoint(const job &j, const std::string &folder, const checkpoin
 /// Reads this rank's part of every parameter and state tensor.
 status load_checkpoint(const member &its, context &c, checkpoint_index &index);
 
-/// Writes whole tensors of f32, each times `factor`, to one safetensors file through rank 0. Collective; every rank
+/// Writes whole tensors, in f32 and each times `factor`, to one safetensors file through rank 0. Collective; every rank
 /// gets the same status.
 status dump_tensors(context &c, control &ranks, const std::vector<stored_tensor> &tensors, float factor,
                     const std::string &path);

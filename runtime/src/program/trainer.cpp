@@ -1,5 +1,6 @@
 #include "trainer.h"
 
+#include "data.h"
 #include "expand_actions.h"
 #include "program_files.h"
 #include "schedule.h"
@@ -94,12 +95,15 @@ status trainer::find_bad_gradient(bool &is_bad) {
     WINDLASS_TRY(read_scalar(context_, p_.loss, loss));
   is_bad = !std::isfinite(loss);
   double sum = 0; // infinite or NaN as soon as one gradient is
+  std::vector<float> values;
   for (std::int64_t g = 0; g < p_.gradients.size; ++g) {
     const std::int64_t n = gradient_elements_[static_cast<std::size_t>(g)];
-    host_copy gradient(context_, p_.gradients[g].at, n * 4);
+    const element_type type = p_.gradients[g].type;
+    host_copy gradient(context_, p_.gradients[g].at, n * size_of(type));
     WINDLASS_TRY(gradient.load());
-    const float *values = gradient.as<const float>();
-    for (std::int64_t i = 0; i < n && !is_bad; ++i)
+    values.resize(static_cast<std::size_t>(n));
+    convert_elements(type, gradient.data(), element_type::f32, reinterpret_cast<std::byte *>(values.data()), n);
+    for (std::size_t i = 0; i < values.size() && !is_bad; ++i)
       sum += static_cast<double>(values[i]) * values[i];
   }
   span<double> sums;

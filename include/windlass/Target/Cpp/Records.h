@@ -35,7 +35,7 @@ WINDLASS_MEMBERS(counted_labels, input, ignored, starts, sizes);
 WINDLASS_MEMBERS(arena_entry, kind, bytes, name);
 WINDLASS_MEMBERS(parameter_placement, parameter, type, splits, at, master_splits, master);
 WINDLASS_MEMBERS(state_entry, parameter, suffix, at, sizes);
-WINDLASS_MEMBERS(gradient_entry, parameter, splits, at);
+WINDLASS_MEMBERS(gradient_entry, parameter, splits, at, type);
 WINDLASS_MEMBERS(input_placement, input, chunk, splits, at, slot_stride);
 WINDLASS_MEMBERS(scalar_entry, kind, at);
 WINDLASS_MEMBERS(stream_entry, kind, name);

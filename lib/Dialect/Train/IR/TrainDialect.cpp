@@ -50,11 +50,16 @@ int64_t windlass::train::getMicroBatches(mlir::ModuleOp module) { return getSett
 
 int64_t windlass::train::getMerge(mlir::ModuleOp module) { return getSetting(module, kMergeSetting); }
 
-mlir::RankedTensorType windlass::train::getSentGradientType(mlir::ModuleOp module, mlir::RankedTensorType weight) {
+bool windlass::train::sendsBf16Gradients(mlir::ModuleOp module) {
   auto settings = module->getAttrOfType<mlir::DictionaryAttr>(kSettingsAttr);
-  return settings && settings.contains(kBf16GradientsSetting)
-             ? weight.clone(mlir::BFloat16Type::get(module.getContext()))
-             : weight;
+  return settings && settings.contains(kBf16GradientsSetting);
+}
+
+mlir::RankedTensorType windlass::train::getSentGradientType(ParameterOp parameter) {
+  mlir::RankedTensorType type = parameter.getTensorType();
+  if (parameter.isRunningStatistic() || !sendsBf16Gradients(parameter->getParentOfType<mlir::ModuleOp>()))
+    return type;
+  return type.clone(mlir::BFloat16Type::get(parameter.getContext()));
 }
 
 mlir::RankedTensorType windlass::train::getTypeOfOne(mlir::ModuleOp module, mlir::RankedTensorType input) {

@@ -140,12 +140,13 @@ struct state_entry {
   span<std::int64_t> sizes = {}; ///< empty: those of the parameter
 };
 
-/// The reduced gradient of a parameter, f32: that of the mean of the G losses, before clipping; valid between reduce
-/// and update.
+/// The reduced gradient of a parameter: that of the mean of the G losses, before clipping; valid between reduce and
+/// update.
 struct gradient_entry {
   std::int32_t parameter = 0; ///< its number in the job
   span<split> splits;
   place at;
+  element_type type = element_type::f32; ///< f32 or bf16
 };
 
 /// An input as a chunk reads it. In slot s of the chunk it begins `s * slot_stride` bytes after `at`.
@@ -324,7 +325,7 @@ const chunk_entry *find_chunk(const program &p, std::int32_t chunk);
 std::int32_t count_ranks(const job &j);
 
 /// The version that this runtime reads.
-constexpr std::int32_t job_version = 6;
+constexpr std::int32_t job_version = 7;
 
 /// Runs as the emitted program's `main`: reads flags, starts or joins the ranks, trains, returns the exit code.
 int run_program(const job &j, int argc, char **argv);

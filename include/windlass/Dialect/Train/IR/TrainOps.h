@@ -33,8 +33,12 @@ int64_t getMicroBatches(mlir::ModuleOp module);
 /// Returns K, how many micro-batches are merged into one.
 int64_t getMerge(mlir::ModuleOp module);
 
-/// Returns the type in which the gradient of a weight of type `weight` travels between ranks and to the host.
-mlir::RankedTensorType getSentGradientType(mlir::ModuleOp module, mlir::RankedTensorType weight);
+/// Whether gradients travel in bf16 (kBf16GradientsSetting).
+bool sendsBf16Gradients(mlir::ModuleOp module);
+
+/// Returns the type in which the gradient of a weight travels between ranks and to the host. What is added to a running
+/// statistic travels in the type of that.
+mlir::RankedTensorType getSentGradientType(ParameterOp parameter);
 
 /// Returns the type of one micro-batch of an input of `@microbatch`.
 mlir::RankedTensorType getTypeOfOne(mlir::ModuleOp module, mlir::RankedTensorType input);
