@@ -44,15 +44,6 @@ public:
     }
   }
 
-  /// Returns the place behind the last command that uses the storage.
-  size_t getLast(unsigned storage) const {
-    size_t place = 0;
-    if (auto uses = last.find(storage); uses != last.end())
-      for (auto [user, its] : uses->second)
-        place = std::max(place, its);
-    return place;
-  }
-
   /// Returns the place from which on a command of `stream` that waits for the compute stream there may use the storage.
   size_t getFree(unsigned storage, unsigned stream) const {
     size_t free = 0;
@@ -88,8 +79,8 @@ public:
   void addBucket(Bucket &bucket) {
     Issue issue;
     issue.communicator = bucket.communicator;
-    issue.position = uses.getLast(bucket.storage);
     unsigned stream = program.communicators[bucket.communicator].stream;
+    issue.position = uses.getFree(bucket.storage, stream);
     int64_t ready = program.events++;
     issue.commands.push_back(makeEvent(Command::Kind::Record, kComputeStream, ready));
     issue.commands.push_back(makeEvent(Command::Kind::Wait, stream, ready));
@@ -120,6 +111,7 @@ public:
   /// between memories and what the host runs are issued early too, in their order.
   void addReduce(std::vector<Command> commands) {
     std::vector<Command> group;
+    llvm::SmallDenseSet<size_t> reading; // the places in the group of what reads results of collectives
     llvm::DenseMap<unsigned, SmallVector<unsigned, 4>> moved;    // by stream: what its collectives have worked on
     llvm::DenseMap<int64_t, SmallVector<unsigned, 4>> delivered; // by event: the same, up to the event
     for (Command &command : commands) {
@@ -132,15 +124,18 @@ public:
         touchInRest(command);
         if (command.kind == Command::Kind::Wait)
           touchedByRest.insert_range(delivered.lookup(command.event));
-        behind.push_back(std::move(command));
-        continue;
+        reading.insert(group.size());
       }
       bool isEnd = command.kind == Command::Kind::Record && command.stream != kComputeStream;
       group.push_back(std::move(command));
-      if (isEnd && isBeside(group.back().stream))
-        addBeside(std::exchange(group, {}));
-      else if (isEnd)
-        addGroup(std::exchange(group, {}));
+      if (!isEnd)
+        continue;
+      if (isBeside(group.back().stream))
+        addBeside(std::move(group));
+      else
+        addGroup(std::move(group), reading);
+      group.clear();
+      reading.clear();
     }
     addRest(std::move(group));
   }
@@ -183,16 +178,20 @@ private:
     return command;
   }
 
-  void addGroup(std::vector<Command> group) {
+  /// Adds a collective with the commands before it, of which those at `reading` are not issued early with it.
+  void addGroup(std::vector<Command> group, const llvm::SmallDenseSet<size_t> &reading) {
     Issue issue;
     bool mayMove = true;
-    for (const Command &command : group) {
+    for (auto [place, command] : llvm::enumerate(group)) {
+      if (reading.contains(place))
+        continue;
       mayMove &= command.kind != Command::Kind::Wait || command.stream != kComputeStream;
       for (const View &view : llvm::concat<const View>(command.ins, command.outs)) {
         mayMove &= !touchedByRest.contains(view.storage) && !movedEarly.contains(view.storage) &&
                    !bucketEvents.contains(view.storage);
         // What an earlier collective makes may be an operand of this one, which is issued no earlier then.
-        issue.position = std::max({issue.position, uses.getLast(view.storage), issuedPlaces.lookup(view.storage)});
+        issue.position =
+            std::max({issue.position, uses.getFree(view.storage, command.stream), issuedPlaces.lookup(view.storage)});
         issue.hasTransients |= program.storages[view.storage].isTransient;
       }
       if (command.kind == Command::Kind::Collective) {
@@ -204,11 +203,14 @@ private:
     if (!mayMove)
       return addRest(std::move(group));
     issuedEarly.insert(group.back().event);
-    for (const Command &command : group)
+    std::vector<Command> behind;
+    for (auto [place, command] : llvm::enumerate(group)) {
       if (command.kind == Command::Kind::Collective)
         for (const View &view : llvm::concat<const View>(command.ins, command.outs))
           movedEarly.insert(view.storage);
-    issue.commands = std::move(group);
+      (reading.contains(place) ? behind : issue.commands).push_back(std::move(command));
+    }
+    addRest(std::move(behind));
     issue.position = moveToBorder(issue.position);
     addIssue(std::move(issue));
   }
@@ -231,7 +233,6 @@ private:
   }
 
   void addRest(std::vector<Command> group) {
-    llvm::move(std::exchange(behind, {}), std::back_inserter(rest));
     for (const Command &command : group)
       for (const View &view : llvm::concat<const View>(command.ins, command.outs))
         if (auto bucket = bucketEvents.find(view.storage); bucket != bucketEvents.end())
@@ -370,8 +371,6 @@ private:
   /// The commands to issue, by position, in the order of `@reduce`.
   std::map<size_t, std::vector<Issue>> issues;
   std::vector<Command> rest, last;
-  /// What follows `rest` unless a command that it must precede comes there first.
-  std::vector<Command> behind;
   llvm::DenseSet<unsigned> touchedByRest;
   /// The events at the ends of collectives that are issued early, and what these move: it is there after a wait only,
   /// which may be one for another result of the same collective.

@@ -414,9 +414,13 @@ void FunctionLowering::makeOutputs(Operation *op, bool canAccumulate, Command &c
         }
       }
     }
-    // What a collective brings is added where the addition stands: before, the stream would wait for it.
-    if (destination && isa<AddToOp>(destination->consumer) && isa<ReduceScatterOp, AllToAllOp, PermuteOp>(op))
-      destination.reset();
+    if (destination && isa<AddToOp>(destination->consumer) && isa<ReduceScatterOp, AllToAllOp, PermuteOp>(op)) {
+      // What a collective brings is added where the addition stands: before, the stream would wait for it.
+      if (program.hasOneMicroBatch)
+        destination->mode = Mode::Overwrite;
+      else
+        destination.reset();
+    }
     bool adds = canAccumulate && (!row || row->addsTo(result.getResultNumber()));
     if (destination && destination->mode != Mode::Overwrite && !adds) {
       additions.push_back({result, *destination});

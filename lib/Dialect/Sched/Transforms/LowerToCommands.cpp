@@ -33,10 +33,11 @@ struct LowerToCommands : sched::impl::LowerToCommandsBase<LowerToCommands> {
     if (op.lookupSymbol(kDeviceArena))
       return op.emitError("is at the level of commands already");
 
-    FailureOr<llvm::MapVector<int64_t, Slots>> slots = makeSlots(op);
+    bool hasOneMicroBatch = false;
+    FailureOr<llvm::MapVector<int64_t, Slots>> slots = makeSlots(op, hasOneMicroBatch);
     if (failed(slots))
       return failure();
-    ProgramLowering program(op, std::move(*slots));
+    ProgramLowering program(op, std::move(*slots), hasOneMicroBatch);
     for (int64_t chunk : getChunks(op))
       if (failed(lowerChunk(program, chunk)))
         return failure();
@@ -48,8 +49,8 @@ struct LowerToCommands : sched::impl::LowerToCommandsBase<LowerToCommands> {
     return success();
   }
 
-  /// Returns the slots of each chunk; none where one chunk has one micro-batch in flight.
-  static FailureOr<llvm::MapVector<int64_t, Slots>> makeSlots(ProgramOp op) {
+  /// Returns the slots of each chunk; none where one chunk has one micro-batch in flight. Says whether a step has one.
+  static FailureOr<llvm::MapVector<int64_t, Slots>> makeSlots(ProgramOp op, bool &hasOneMicroBatch) {
     llvm::MapVector<int64_t, Slots> slots;
     SmallVector<int64_t> chunks = getChunks(op);
     for (int64_t chunk : chunks)
@@ -58,6 +59,7 @@ struct LowerToCommands : sched::impl::LowerToCommandsBase<LowerToCommands> {
       FailureOr<schedule::Schedule> step = expandSchedule(schedule);
       if (failed(step))
         return failure();
+      hasOneMicroBatch = llvm::all_of(step->actions, [](const schedule::Action &its) { return its.microBatch <= 0; });
       for (int64_t chunk : chunks)
         slots[chunk] = {{step->getSlots(chunk)}, {step->getHandedSlots(chunk)}};
     }

@@ -11,8 +11,8 @@ using namespace mlir;
 using namespace windlass;
 using namespace windlass::sched;
 
-ProgramLowering::ProgramLowering(ProgramOp program, llvm::MapVector<int64_t, Slots> slots)
-    : program(program), slots(std::move(slots)), symbols(program) {
+ProgramLowering::ProgramLowering(ProgramOp program, llvm::MapVector<int64_t, Slots> slots, bool hasOneMicroBatch)
+    : program(program), slots(std::move(slots)), hasOneMicroBatch(hasOneMicroBatch), symbols(program) {
   streams.push_back({"compute", StreamKind::compute});
   for (func::FuncOp function : getStepFunctions(program))
     if (hasRole(function, StepRole::reduce))

@@ -116,7 +116,7 @@ class ProgramLowering {
 public:
   /// Makes the storages of all resources; the functions @reduce decide which stand together. `slots` are those of the
   /// chunks that have any.
-  ProgramLowering(ProgramOp program, llvm::MapVector<int64_t, Slots> slots);
+  ProgramLowering(ProgramOp program, llvm::MapVector<int64_t, Slots> slots, bool hasOneMicroBatch);
 
   ProgramOp program;
   std::vector<Storage> storages;
@@ -126,6 +126,8 @@ public:
   llvm::SmallVector<Communicator> communicators;
   llvm::SmallVector<Bucket> buckets;
   llvm::MapVector<int64_t, Slots> slots;
+  /// Whether a step runs each function once, so that nothing is added to a resource.
+  bool hasOneMicroBatch;
   int64_t events = 0;
 
   unsigned addTransient(int64_t bytes, plan::MemoryKind memory);

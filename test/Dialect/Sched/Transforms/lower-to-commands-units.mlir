@@ -1,7 +1,7 @@
 // RUN: windlass-opt %s -sched-lower-to-commands -sched-verify-commands | FileCheck %s
 
-// Two results of one gather are read one after another: the first reader waits for both. What is made of the second
-// must not be begun with the scatter behind it, which the last backward begins.
+// Two results of one gather are read one after another: the first reader waits for both. What is made of them comes
+// behind all collectives: the scatters between do not wait for it, and the last backward begins them.
 #split = #plan.layout<[<[<8, ["data"]>]>]>
 #inner = #plan.layout<[<[<2>, <4, ["data"]>]>]>
 #sums = #plan.layout<[<[<8>]>], unreduced = [<"data", sum>]>
@@ -21,6 +21,7 @@ sched.program @program on <[<"data", 2>]> {
     return %x, %y : tensor<4xf32>, tensor<8xf32>
   }
   // CHECK-LABEL: func.func @backward
+  // CHECK: sched.launch_collective{{ +}}reduce_scatter {{.*}}train.id = "c"
   // CHECK: sched.launch_collective{{ +}}all_gather
   // CHECK-NOT: own_part
   // CHECK: return
@@ -32,11 +33,13 @@ sched.program @program on <[<"data", 2>]> {
     return
   }
   // CHECK-LABEL: func.func @reduce
+  // CHECK: sched.launch_collective{{ +}}reduce_scatter {{.*}}train.id = "d"
   // CHECK: sched.wait {{.*}} on @compute
+  // CHECK-NOT: sched.wait
   // CHECK: own_part
-  // CHECK: sched.launch_collective{{ +}}reduce_scatter
   // CHECK: own_part
-  // CHECK: sched.launch_collective{{ +}}reduce_scatter
+  // CHECK-NOT: sched.launch
+  // CHECK: return
   func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} {
     %a = sched.load @a : tensor<4xf32>
     %b = sched.load @b : tensor<4xf32>

@@ -1,0 +1,41 @@
+// RUN: sed 's/micro_batches = /bf16_gradients, micro_batches = /' %S/../../Dialect/Plan/Transforms/Inputs/mlp.mlir > %t.mlir
+// RUN: windlass-opt %t.mlir --plan-apply-strategy="ranks=2" --plan-materialize-layouts --plan-to-sched | FileCheck %s --check-prefix=TWO
+// RUN: windlass-opt %t.mlir --plan-apply-strategy="ranks=8" --plan-materialize-layouts --plan-to-sched | FileCheck %s --check-prefix=ONE
+// RUN: windlass-opt %t.mlir --plan-apply-strategy="ranks=1 offload=gradients" --plan-materialize-layouts --plan-to-sched | FileCheck %s --check-prefix=HOST
+// RUN: windlass-opt %t.mlir --plan-apply-strategy="ranks=1" --plan-materialize-layouts --plan-to-sched | FileCheck %s --check-prefix=ALONE
+
+// A rank with two micro-batches adds in f32, and rounds the sums for their reduction.
+// TWO: sched.resource gradient @[[G:gradient_w0]] : tensor<4x6xf32>
+// TWO-LABEL: func.func @backward
+// TWO-NOT: bf16
+// TWO-LABEL: func.func @reduce
+// TWO: sched.all_reduce {{.*}} (tensor<f32>) -> tensor<f32>
+// TWO: %[[SUM:.*]] = sched.load @[[G]] : tensor<4x6xf32>
+// TWO: %[[ROUNDED:.*]] = train.cast %[[SUM]] : tensor<4x6xf32> -> tensor<4x6xbf16>
+// TWO: %[[ALL:.*]]:3 = sched.all_reduce {{.*}} %[[ROUNDED]]{{.*}} tensor<4x6xbf16>
+// TWO: %[[WIDE:.*]] = train.cast %[[ALL]]#2 : tensor<4x6xbf16> -> tensor<4x6xf32>
+// TWO: sched.store @[[G]], %[[WIDE]]
+
+// One with one micro-batch keeps what it sends.
+// ONE: sched.resource gradient @[[G:gradient_w0]] : tensor<4x6xbf16>
+// ONE-LABEL: func.func @backward
+// ONE: %[[ROUNDED:.*]] = train.cast %{{.*}} : tensor<4x6xf32> -> tensor<4x6xbf16>
+// ONE: sched.add_to @[[G]], %[[ROUNDED]]
+// ONE-LABEL: func.func @reduce
+// ONE-NOT: train.cast
+// ONE-LABEL: func.func @update
+// ONE: %[[SENT:.*]] = sched.load @[[G]] : tensor<4x6xbf16>
+// ONE: %[[WIDE:.*]] = train.cast %[[SENT]]
+// ONE: train.square_sum %[[WIDE]]
+// ONE: train.sgd {{.*}}%[[WIDE]]
+
+// The host adds in f32 what comes in bf16.
+// HOST: sched.resource gradient @[[G:gradient_w0]] : tensor<4x6xf32>
+// HOST-LABEL: func.func @backward
+// HOST: %[[ROUNDED:.*]] = train.cast %{{.*}} : tensor<4x6xf32> -> tensor<4x6xbf16>
+// HOST: %[[THERE:.*]] = sched.move %[[ROUNDED]] to host
+// HOST: %[[WIDE:.*]] = train.cast %[[THERE]]
+// HOST: sched.add_to @[[G]], %[[WIDE]]
+
+// Nothing travels.
+// ALONE-NOT: train.cast
