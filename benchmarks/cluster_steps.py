@@ -2,8 +2,8 @@
 
 Each row's model is made by python/windlass_models and planned with the row's own named strategy, micro-batch and recompute; nothing is searched. Kept
 are dense rows in bf16 without pipelines or context parallelism that state micro-batch and recompute, on devices that have a preset. What a framework
-adds to every step (its launches, its reductions in bf16 or f32, stragglers) is one factor for each source, fitted to the configurations whose crc32
-is even, and only where there are six rows; configurations whose crc32 is odd are scored.
+adds to every step (its launches, stragglers) is one factor for each source, fitted to the configurations whose crc32
+is even, and only where there are six rows; configurations whose crc32 is odd are scored. Sources that reduce gradients in bf16 are planned so.
 """
 
 import collections
@@ -25,6 +25,8 @@ PRESETS = {'H100-80': 'h100', 'A100-80': 'a100-80g', 'A100-40': 'a100-40g', 'H10
 STRATEGIES = {'0': 'ddp', '1': 'zero1', '2': 'zero2', '3': 'zero3'}
 # What rows recompute, as the word of `segments`; nothing for rows that do not say it in full.
 RECOMPUTE = (('none', 'kept'), ('full', 'block'), ('selective (norm', 'kept'), ('selective (ffn', 'mlp'))
+# Those whose gradients travel in bf16: FSDP as llm-foundry sets it up, and llm.c, whose gradients have the type of its weights.
+BF16_GRADIENTS = ('mosaicml/llm-foundry', 'karpathy/llm.c')
 # Links of rows that do not state theirs, in bits per second of each GPU.
 ASSUMED_NETWORK, FACTOR_RANGE, LEAST_ROWS = 400e9, (0.85, 1.4), 6
 Step = collections.namedtuple('Step', 'source config preset gpus hosts network is_assumed model strategy micro_batches word seconds')
@@ -92,7 +94,7 @@ class StepPredictor:
         own = path.with_suffix('.cluster.json')
         own.write_text(json.dumps(cluster))
         call(WINDLASS, 'plan', self.model_of(step), '--cluster', own, '--strategy', step.strategy, '--precision', 'bf16', '--micro-batches', step.micro_batches,
-             '--memory-limit', '1000000GiB', '-o', path)
+             *(['--bf16-gradients'] if step.source in BF16_GRADIENTS else []), '--memory-limit', '1000000GiB', '-o', path)
         plan = json.loads(path.read_text())
         plan['segments'] = {name: step.word for name in plan['segments']}
         path.write_text(json.dumps(plan))

@@ -423,6 +423,30 @@ class Emulated(EmulatedCase):
                 self.assertEqual((losses[place], bits[place]), (losses['none'], bits['none']))
                 self.assert_close(norms[place], norms['none'], 1e-6 if place == 'gradients' else 0)
 
+    def test_bf16_gradients(self):
+        """Gradients that travel in bf16 are those in f32 but for the rounding, over ranks, to the host, of one micro-batch and of several."""
+        model = self.model('gpt2-tiny')
+        for strategy, offload, precision, micro_batches in (('ddp', 'none', 'bf16', 2), ('zero1', 'none', 'f32', 4), ('zero3', 'none', 'bf16', 2),
+                                                            ('zero2', 'gradients', 'bf16', 4), ('zero2', 'optimizer', 'f16', 2)):
+            found = {}
+            for name, flags in (('f32', ()), ('bf16', ('--bf16-gradients',))):
+                program = self.program(self.emit(model, '--cluster', 'h200:2', '--strategy', strategy, '--precision', precision, '--offload', offload,
+                                                 '--micro-batches', str(micro_batches), *flags))
+                run, dump = self.folder / f'gradients-{name}', self.folder / f'gradients-{name}.safetensors'
+                self.succeed([program, '--data', model / 'batches.safetensors', '--micro-batches', str(micro_batches), '--steps', '2', '--dump-gradients', dump, '-o', run])
+                found[name] = [json.loads(line)['loss'] for line in (run / 'metrics.jsonl').read_text().splitlines()], safetensors_file.read(dump)
+                shutil.rmtree(run)
+            (losses, gradients), (rounded_losses, rounded) = found['f32'], found['bf16']
+            with self.subTest(strategy=strategy, offload=offload, precision=precision):
+                self.assertEqual(rounded_losses[0], losses[0])
+                self.assertNotEqual(rounded_losses[1], losses[1])
+                self.assert_close(rounded_losses, losses, 1e-3)
+                for name, gradient in gradients.items():
+                    largest = abs(gradient).max()
+                    self.assertLessEqual(abs(rounded[name] - gradient).max(), 0.01 * largest, name)
+                    if micro_batches == 2 and precision == 'bf16':  # what one micro-batch of a rank makes stays as it was sent
+                        self.assertFalse((rounded[name].view('u4') & 0xffff).any(), name)
+
     def assert_close(self, found, expected, bound):
         """Whether numbers, or None for those that are not finite, are the same within a relative bound."""
         for one, other in zip(found, expected, strict=True):

@@ -73,10 +73,5 @@ Value sched::convertTo(OpBuilder &builder, Location loc, Value value, Type eleme
   auto type = llvm::cast<RankedTensorType>(value.getType());
   if (type.getElementType() == element)
     return value;
-  // What was widened had all its bits before.
-  if (auto widened = value.getDefiningOp<train::CastOp>())
-    if (getElementTypeOrSelf(widened.getInput()) == element &&
-        element.getIntOrFloatBitWidth() < type.getElementTypeBitWidth())
-      return widened.getInput();
   return train::CastOp::create(builder, loc, type.clone(element), value);
 }

@@ -65,14 +65,22 @@ LogicalResult LocalLowering::lower(Operation &op) {
     bringToHost(op);
   else
     bringToDevice(op);
-  IRMapping &own = isOnHost ? onHost : mapping;
-  // A gradient may be held in the type in which it travels.
-  for (Value operand : op.getOperands())
-    if (Value part = own.lookupOrNull(operand))
-      own.map(operand, convert(op, part, getElementTypeOrSelf(operand)));
   if (auto reshard = llvm::dyn_cast<plan::ReshardOp>(op))
     return lower(reshard);
+  IRMapping &own = isOnHost ? onHost : mapping;
+  // A gradient may be held in the type in which it travels. Each reader converts it anew, as that of all gradients
+  // together would take as much memory as they do in f32.
+  SmallVector<std::pair<Value, Value>> held;
+  for (Value operand : op.getOperands()) {
+    Value part = own.lookup(operand);
+    if (Value wide = convert(op, part, getElementTypeOrSelf(operand)); wide != part) {
+      held.push_back({operand, part});
+      own.map(operand, wide);
+    }
+  }
   FailureOr<Operation *> local = cloneLocal(builder, op, own, mesh);
+  for (auto [operand, part] : held)
+    own.map(operand, part);
   if (failed(local))
     return failure();
   if (!keepsLayouts)

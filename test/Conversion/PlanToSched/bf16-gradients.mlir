@@ -26,8 +26,9 @@
 // ONE-LABEL: func.func @update
 // ONE: %[[SENT:.*]] = sched.load @[[G]] : tensor<4x6xbf16>
 // ONE: %[[WIDE:.*]] = train.cast %[[SENT]]
-// ONE: train.square_sum %[[WIDE]]
-// ONE: train.sgd {{.*}}%[[WIDE]]
+// ONE-NEXT: train.square_sum %[[WIDE]]
+// ONE: %[[AGAIN:.*]] = train.cast %[[SENT]]
+// ONE-NEXT: train.sgd {{.*}}%[[AGAIN]]
 
 // The host adds in f32 what comes in bf16.
 // HOST: sched.resource gradient @[[G:gradient_w0]] : tensor<4x6xf32>

@@ -161,8 +161,13 @@ LogicalResult FunctionLowering::lowerAddTo(AddToOp op) {
     if (user != op && isa<AddToOp>(user))
       return op.emitOpError("adds to ") << op.getResourceAttr()
                                         << " twice in one function: only the first micro-batch may overwrite it";
-  if (!delivered.contains(op))
-    pushAdd(op, program.getView(program.getResource(op.getResourceAttr())), views.lookup(op.getValue()));
+  View resource = program.getView(program.getResource(op.getResourceAttr())), value = views.lookup(op.getValue());
+  if (delivered.contains(op))
+    return success();
+  if (program.hasOneMicroBatch)
+    pushCopy(op, resource, value);
+  else
+    pushAdd(op, resource, value);
   return success();
 }
 
@@ -337,7 +342,7 @@ std::optional<FunctionLowering::Destination> FunctionLowering::findDestination(V
     if (isTouchedBetween(name, producer, user))
       return std::nullopt;
     destination.view = program.getView(program.getResource(name));
-    destination.mode = isa<AddToOp>(user) ? Mode::AddAfterFirst : Mode::Overwrite;
+    destination.mode = isa<AddToOp>(user) && !program.hasOneMicroBatch ? Mode::AddAfterFirst : Mode::Overwrite;
     return destination;
   }
   if (auto transpose = dyn_cast<train::TransposeOp>(user)) {
@@ -414,13 +419,9 @@ void FunctionLowering::makeOutputs(Operation *op, bool canAccumulate, Command &c
         }
       }
     }
-    if (destination && isa<AddToOp>(destination->consumer) && isa<ReduceScatterOp, AllToAllOp, PermuteOp>(op)) {
-      // What a collective brings is added where the addition stands: before, the stream would wait for it.
-      if (program.hasOneMicroBatch)
-        destination->mode = Mode::Overwrite;
-      else
-        destination.reset();
-    }
+    // What a collective brings is added where the addition stands: before, the stream would wait for it.
+    if (destination && destination->mode == Mode::AddAfterFirst && isa<ReduceScatterOp, AllToAllOp, PermuteOp>(op))
+      destination.reset();
     bool adds = canAccumulate && (!row || row->addsTo(result.getResultNumber()));
     if (destination && destination->mode != Mode::Overwrite && !adds) {
       additions.push_back({result, *destination});

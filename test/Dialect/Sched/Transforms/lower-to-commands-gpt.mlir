@@ -37,7 +37,7 @@
 // CHECK-NEXT: sched.buffer {{.*}} : memref<2x1x16xf32, strided<[128, 16, 1]>>
 // CHECK-NEXT: sched.launch fill
 // A tied weight: the second gradient is added to the first.
-// CHECK: sched.launch matmul on @compute ins({{.*}}) outs(%[[TIED:[0-9]+]]) {{.*}} accumulate_after_first {train.id = "logits.grad.rhs"}
+// CHECK: sched.launch matmul on @compute ins({{.*}}) outs(%[[TIED:[0-9]+]]) {{.*}} {train.id = "logits.grad.rhs"}
 // Gradients of query, key and value are written into that of the joint projection.
 // CHECK: sched.launch attention_grad {{.*}} -> (memref<2x2x8x8xf32, strided<[384, 8, 48, 1]>>, memref<2x2x8x8xf32, strided<[384, 8, 48, 1]>>, memref<2x2x8x8xf32, strided<[384, 8, 48, 1]>>)
 // The last backward reduces buckets while the rest of it runs; the last bucket is left to @reduce, which waits.

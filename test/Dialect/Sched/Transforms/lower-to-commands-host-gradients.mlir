@@ -59,7 +59,7 @@ sched.program @program on <[<"data", 2>]> {
     sched.store @norm, %there : tensor<f32>
     return
   }
-  sched.schedule [#sched.action<forward>, #sched.action<backward>, #sched.action<reduce>, #sched.action<update>]
+  sched.schedule [#sched.action<repeat x 2 of 2>, #sched.action<forward>, #sched.action<backward>, #sched.action<reduce>, #sched.action<update>]
 }
 }
 
@@ -96,7 +96,7 @@ sched.program @program on <[<"data", 2>]> {
   }
   func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} { return }
   func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} { return }
-  sched.schedule [#sched.action<forward>, #sched.action<backward>, #sched.action<reduce>, #sched.action<update>]
+  sched.schedule [#sched.action<repeat x 2 of 2>, #sched.action<forward>, #sched.action<backward>, #sched.action<reduce>, #sched.action<update>]
 }
 }
 
@@ -141,6 +141,6 @@ sched.program @program on <[]> {
     sched.add_to @a, %bh : tensor<2x8xf32>
     return
   }
-  sched.schedule [#sched.action<forward>, #sched.action<backward>, #sched.action<reduce>, #sched.action<update>]
+  sched.schedule [#sched.action<repeat x 2 of 2>, #sched.action<forward>, #sched.action<backward>, #sched.action<reduce>, #sched.action<update>]
 }
 }

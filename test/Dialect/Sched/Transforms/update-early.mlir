@@ -114,7 +114,7 @@ sched.program @program on <[]> {
     sched.store @momentum_c, %pc : tensor<8xf32>
     return
   }
-  sched.schedule [#sched.action<forward>, #sched.action<backward>, #sched.action<reduce>, #sched.action<update>]
+  sched.schedule [#sched.action<repeat x 2 of 2>, #sched.action<forward>, #sched.action<backward>, #sched.action<reduce>, #sched.action<update>]
 }
 }
 
@@ -174,6 +174,6 @@ sched.program @program on <[]> {
     sched.store @momentum_b, %pb : tensor<8xf32>
     return
   }
-  sched.schedule [#sched.action<forward>, #sched.action<backward>, #sched.action<reduce>, #sched.action<update>]
+  sched.schedule [#sched.action<repeat x 2 of 2>, #sched.action<forward>, #sched.action<backward>, #sched.action<reduce>, #sched.action<update>]
 }
 }
