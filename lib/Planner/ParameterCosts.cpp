@@ -91,17 +91,29 @@ std::optional<OperatorWork> ParameterCosts::getAverageWork(plan::LayoutAttr mast
 OperatorWork ParameterCosts::getAdditionWork(plan::LayoutAttr gradient) const {
   OperatorWork addition;
   addition.family = "map";
-  addition.bytes = static_cast<double>(3 * getBytes(gradient, traits.type));
+  addition.bytes = static_cast<double>(2 * getBytes(gradient, traits.type) + getBytes(gradient, traits.sentType));
   return addition;
 }
 
-int64_t ParameterCosts::getConversionPicoseconds(plan::LayoutAttr gradient) const {
-  if (traits.sentType == traits.type)
-    return 0;
+OperatorWork ParameterCosts::getConversionWork(plan::LayoutAttr gradient) const {
   OperatorWork conversion;
   conversion.family = "map";
   conversion.bytes = static_cast<double>(getBytes(gradient, traits.type) + getBytes(gradient, traits.sentType));
-  return costs.getPicoseconds(conversion);
+  return conversion;
+}
+
+int64_t ParameterCosts::getConversionPicoseconds(const ParameterLabel &label) const {
+  if (traits.sentType == traits.type || addsOnHost(label))
+    return 0;
+  int64_t read = costs.getPicoseconds(getConversionWork(label.read)),
+          updated = costs.getPicoseconds(getConversionWork(label.copies.master));
+  bool isUpdatedHere = label.memories.state == plan::MemoryKind::device;
+  // The sum of squares converts what is held in the type in which it travels, and so does the update.
+  if (getGradientType(label) != traits.type)
+    return isUpdatedHere ? 2 * updated : updated;
+  // A sum over micro-batches is converted for its reduction and behind it. What is reduced in each micro-batch needs
+  // neither: products and sums round it, and additions take it as it is.
+  return (label.shardsGradient() ? 0 : read + updated) + (isUpdatedHere ? 0 : updated);
 }
 
 OperatorWork ParameterCosts::getSquaresWork(plan::LayoutAttr gradient) const {
@@ -127,7 +139,10 @@ void ParameterCosts::addUpdate(const ParameterLabel &label, ParameterTimes &time
     return;
   }
   auto onHost = [&](const OperatorWork &work) { return getPicoseconds(costs.getHostCost("", work)); };
-  int64_t computed = onHost(update) + (average ? onHost(*average) : 0),
+  // Additions take gradients as they come; other readers there have them converted.
+  bool converts = traits.sentType != traits.type && (!addsOnHost(label) || counts.accumulationSteps == 1);
+  int64_t computed =
+              onHost(update) + (average ? onHost(*average) : 0) + (converts ? onHost(getConversionWork(master)) : 0),
           squares = addsOnHost(label) ? onHost(getSquaresWork(label.copies.gradient)) : 0,
           there = addsOnHost(label) ? 0 : getCopyPicoseconds(master, traits.sentType),
           back = isFetched(label) ? 0 : getCopyPicoseconds(master, traits.computeType),
@@ -174,15 +189,10 @@ ParameterTimes ParameterCosts::getTimes(const ParameterLabel &label) const {
   if (label.shardsGradient()) {
     times.collectives[WindowKind::backward] = toCost(before, gradient);
     // What a collective brings is added by a command of its own; products and sums add where they compute.
-    if (!addsOnHost(label))
+    if (!addsOnHost(label) && counts.accumulationSteps > 1)
       times.exposed += toCost(counts.accumulationSteps, costs.getPicoseconds(getAdditionWork(label.copies.gradient)));
-  } else if (!addsOnHost(label)) {
-    // The sum over micro-batches is converted before its reduction, and what the reduction brings behind it. What is
-    // reduced where it is made needs neither: products and sums round it, and additions take it as it is.
-    bool isHeldNarrow = getGradientType(label) == traits.sentType;
-    times.exposed += toCost(1, (isHeldNarrow ? 0 : getConversionPicoseconds(label.read)) +
-                                   getConversionPicoseconds(label.copies.master));
   }
+  times.exposed += toCost(1, getConversionPicoseconds(label));
   if (addsOnHost(label)) {
     int64_t copy = getCopyPicoseconds(label.copies.gradient, traits.sentType),
             addition = getPicoseconds(costs.getHostCost("", getAdditionWork(label.copies.gradient)));

@@ -151,9 +151,10 @@ private:
   /// Whether each pass copies the weight from the host.
   bool isFetched(const ParameterLabel &label) const;
   OperatorWork getAdditionWork(plan::LayoutAttr gradient) const;
-  /// Returns the time of converting a gradient between the types in which it is added up and in which it travels; 0
-  /// where they are one.
-  int64_t getConversionPicoseconds(plan::LayoutAttr gradient) const;
+  /// Returns the work of converting a gradient between the types in which it is added up and in which it travels.
+  OperatorWork getConversionWork(plan::LayoutAttr gradient) const;
+  /// Returns the time of a step in which the device does so, each as a command of its own.
+  int64_t getConversionPicoseconds(const ParameterLabel &label) const;
   OperatorWork getSquaresWork(plan::LayoutAttr gradient) const;
   OperatorWork getUpdateWork(plan::LayoutAttr master) const;
   /// Returns the work of moving its average; none where it has none.

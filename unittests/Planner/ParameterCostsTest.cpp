@@ -22,7 +22,7 @@ protected:
   ParameterCostsTest() {
     context.loadDialect<plan::PlanDialect>();
     Builder builder(&context);
-    traits.type = RankedTensorType::get({8, 6}, builder.getF32Type());
+    traits.type = traits.sentType = RankedTensorType::get({8, 6}, builder.getF32Type());
     traits.computeType = RankedTensorType::get({8, 6}, builder.getBF16Type());
     traits.states = 2;
     setMesh(/*replicas=*/4, /*modelRanks=*/1);
@@ -141,16 +141,38 @@ TEST_F(ParameterCostsTest, TimesWithShards) {
   EXPECT_EQ(master.exposed, update + weight);
   EXPECT_THAT(master.collectives, ElementsAre(Pair(WindowKind::lastBackward, gradient)));
   ParameterTimes reduced = makeCosts().getTimes(makeLabel(kGradient));
-  EXPECT_EQ(reduced.exposed, update + weight);
+  // What each of four scatters brings is added: twice as much is read as is written.
+  const int64_t additions = 4 * 3 * 48;
+  EXPECT_EQ(reduced.exposed, update + weight + additions);
   EXPECT_THAT(reduced.collectives,
               ElementsAre(Pair(WindowKind::backward, 3 * gradient), Pair(WindowKind::lastBackward, gradient)));
   // The master has the layout of the weight, so nothing is gathered for the update, but in each forward and backward
   // pass.
   ParameterTimes all = makeCosts().getTimes(makeLabel(kAll));
-  EXPECT_EQ(all.exposed, update);
+  EXPECT_EQ(all.exposed, update + additions);
   EXPECT_THAT(all.collectives,
               ElementsAre(Pair(WindowKind::forward, 4 * weight), Pair(WindowKind::backward, 3 * (gradient + weight)),
                           Pair(WindowKind::lastBackward, gradient + weight)));
+}
+
+TEST_F(ParameterCostsTest, GradientsThatTravelInBf16) {
+  traits.sentType = traits.computeType;
+  // A ring over four ranks sends 3/4 of 96 bytes.
+  const int64_t gradient = 3000 + 72, weight = 3000 + 72, update = 7 * 48 + 24;
+  // The sum over micro-batches is read and written on the way to its reduction, and a quarter of it behind that.
+  ParameterTimes master = makeCosts().getTimes(makeLabel(kMaster));
+  EXPECT_EQ(master.exposed, update + weight + (192 + 96) + (48 + 24));
+  EXPECT_THAT(master.collectives, ElementsAre(Pair(WindowKind::lastBackward, gradient)));
+  // What is scattered in each micro-batch is rounded where it is made, and added as it comes.
+  ParameterTimes reduced = makeCosts().getTimes(makeLabel(kGradient));
+  EXPECT_EQ(reduced.exposed, update + weight + 4 * (48 + 24 + 48));
+  EXPECT_THAT(reduced.collectives,
+              ElementsAre(Pair(WindowKind::backward, 3 * gradient), Pair(WindowKind::lastBackward, gradient)));
+  EXPECT_EQ(getDeviceBytes(makeLabel(kGradient)), 96 + 48 + 3 * 48);
+  // A gradient of one micro-batch stays as it travels until the sum of squares and the update read it.
+  ParameterCosts ofOne(traits, *reshards, devices.costs, {/*accumulationSteps=*/1, 768});
+  EXPECT_EQ(ofOne.getTimes(makeLabel(kMaster)).exposed, update + weight + 2 * (48 + 24));
+  EXPECT_EQ(ofOne.getCopyBytes(makeLabel(kGradient)).at(plan::MemoryKind::device), 96 + 24 + 3 * 48);
 }
 
 TEST_F(ParameterCostsTest, SmallWeightsShareUnits) {
