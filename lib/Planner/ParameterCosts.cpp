@@ -108,9 +108,10 @@ int64_t ParameterCosts::getConversionPicoseconds(const ParameterLabel &label) co
   int64_t read = costs.getPicoseconds(getConversionWork(label.read)),
           updated = costs.getPicoseconds(getConversionWork(label.copies.master));
   bool isUpdatedHere = label.memories.state == plan::MemoryKind::device;
-  // The sum of squares converts what is held in the type in which it travels, and so does the update.
+  // What is held in the type in which it travels is converted for the sum of squares and the update, whole gradients
+  // for each of them.
   if (getGradientType(label) != traits.type)
-    return isUpdatedHere ? 2 * updated : updated;
+    return isUpdatedHere && !label.shardsMaster() ? 2 * updated : updated;
   // A sum over micro-batches is converted for its reduction and behind it. What is reduced in each micro-batch needs
   // neither: products and sums round it, and additions take it as it is.
   return (label.shardsGradient() ? 0 : read + updated) + (isUpdatedHere ? 0 : updated);

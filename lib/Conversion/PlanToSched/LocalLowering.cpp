@@ -12,6 +12,8 @@ static void copyLabels(Operation &from, Operation *to) {
       to->setAttr(name, attribute);
 }
 
+static int64_t getNumElements(Value value) { return llvm::cast<RankedTensorType>(value.getType()).getNumElements(); }
+
 /// Returns the weight whose gradient a value of `@update` is, as it is or in another layout; null for others.
 static FlatSymbolRefAttr getWeightOfRead(Value value) {
   if (auto reshard = value.getDefiningOp<plan::ReshardOp>())
@@ -68,15 +70,15 @@ LogicalResult LocalLowering::lower(Operation &op) {
   if (auto reshard = llvm::dyn_cast<plan::ReshardOp>(op))
     return lower(reshard);
   IRMapping &own = isOnHost ? onHost : mapping;
-  // A gradient may be held in the type in which it travels. Each reader converts it anew, as that of all gradients
-  // together would take as much memory as they do in f32.
+  // A gradient may be held in the type in which it travels. Readers share what it is converted to where ranks have
+  // parts of it; all whole gradients together would take as much memory as they do in f32.
   SmallVector<std::pair<Value, Value>> held;
   for (Value operand : op.getOperands()) {
     Value part = own.lookup(operand);
-    if (Value wide = convert(op, part, getElementTypeOrSelf(operand)); wide != part) {
+    Value wide = convert(op, part, getElementTypeOrSelf(operand));
+    own.map(operand, wide);
+    if (wide != part && getNumElements(part) == getNumElements(operand))
       held.push_back({operand, part});
-      own.map(operand, wide);
-    }
   }
   FailureOr<Operation *> local = cloneLocal(builder, op, own, mesh);
   for (auto [operand, part] : held)

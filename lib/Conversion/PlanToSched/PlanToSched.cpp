@@ -204,8 +204,9 @@ private:
                  wanted = resource.getLayout().withMemory(plan::MemoryKind::device);
       bool isGradient = resource.getKind() == ResourceKind::gradient,
            isOnHost = resource.getLayout().getMemory() == plan::MemoryKind::host;
-      if (isGradient && (isOnHost || isSent(global, made, wanted, mesh)))
-        part = lowering.narrow(user, part, resources->getSentElement(resource), value.hasOneUse());
+      Type held = resource.getTensorType().getElementType(), sent = resources->getSentElement(resource);
+      if (isGradient && (held == sent || isOnHost || isSent(global, made, wanted, mesh)))
+        part = lowering.narrow(user, part, sent, value.hasOneUse());
       if (!plan::haveSameParts(made, wanted, mesh)) {
         FailureOr<Value> moved =
             lowering.reshardPart(user, part, global.clone(getElementTypeOrSelf(part)), made, wanted);
@@ -215,7 +216,7 @@ private:
       }
       if (isOnHost)
         part = lowering.move(user, part, plan::MemoryKind::host);
-      part = lowering.convert(user, part, resource.getTensorType().getElementType());
+      part = lowering.convert(user, part, held);
       auto add = AddToOp::create(lowering.builder, user.getLoc(), resource.getSymName(), part);
       Attribute repeat = user.getAttr(plan::kRepeatAttr);
       if (repeat)

@@ -40,3 +40,13 @@
 
 // Nothing travels.
 // ALONE-NOT: train.cast
+
+// RUN: windlass-opt %S/../../Dialect/Sched/Transforms/Inputs/gpt.mlir --train-differentiate=micro-batches=2 --train-add-optimizer --train-lower-precision="precision=bf16 bf16-gradients" --plan-apply-strategy="ranks=2 strategy=zero1" --plan-materialize-layouts --plan-to-sched | FileCheck %s --check-prefix=PRODUCT
+// Products and sums round what they make.
+// PRODUCT: sched.resource gradient @{{.*}} : tensor<{{.*}}xbf16>
+// PRODUCT-LABEL: func.func @backward
+// PRODUCT-NOT: {{train.matmul|train.reduce sum}} {{.*}} wide
+// PRODUCT: %[[G:.*]] = train.matmul {{.*}} -> tensor<{{.*}}xbf16>
+// PRODUCT-NEXT: sched.add_to @gradient{{.*}}, %[[G]] : tensor<{{.*}}xbf16>
+// PRODUCT-NOT: {{train.matmul|train.reduce sum}} {{.*}} wide
+// PRODUCT-LABEL: func.func @reduce
