@@ -37,8 +37,8 @@ std::map<plan::MemoryKind, int64_t> ParameterCosts::getCopyBytes(const Parameter
 RankedTensorType ParameterCosts::getGradientType(const ParameterLabel &label) const {
   bool isOnHost =
       label.memories.gradient != plan::MemoryKind::device || label.memories.state != plan::MemoryKind::device;
-  bool isReduced = llvm::any_of(mesh.getDataAxes(), [&](StringAttr axis) { return mesh.sizeOf(axis.getValue()) > 1; });
-  return counts.accumulationSteps == 1 && (isOnHost || isReduced) ? traits.sentType : traits.type;
+  bool maySend = llvm::any_of(mesh.getAxes(), [](plan::AxisAttr axis) { return axis.getSize() > 1; });
+  return counts.accumulationSteps == 1 && (isOnHost || maySend) ? traits.sentType : traits.type;
 }
 
 bool ParameterCosts::isOwnMaster(const ParameterLabel &label) const {
@@ -69,11 +69,19 @@ int64_t ParameterCosts::getGatheredBytes(const ParameterLabel &label) const {
   return label.shardsCompute() || isFetched(label) ? getBytes(label.read, traits.computeType) : 0;
 }
 
-OperatorWork ParameterCosts::getUpdateWork(plan::LayoutAttr master) const {
+RankedTensorType ParameterCosts::getReadGradientType(const ParameterLabel &label) const {
+  bool isCopiedThere = label.memories.state != plan::MemoryKind::device && !addsOnHost(label);
+  return traits.updatesFromSent && isCopiedThere ? traits.sentType : getGradientType(label);
+}
+
+OperatorWork ParameterCosts::getUpdateWork(const ParameterLabel &label) const {
+  plan::LayoutAttr master = label.copies.master;
   OperatorWork update;
   int64_t states = traits.states - traits.hasAverage;
   update.family = states > 1 ? "adamw" : "sgd";
-  update.bytes = static_cast<double>(getBytes(master, traits.type) * (3 + 2 * states));
+  update.bytes =
+      static_cast<double>(getBytes(master, traits.type) * (2 + 2 * states) +
+                          getBytes(master, traits.updatesFromSent ? getReadGradientType(label) : traits.type));
   if (traits.computeType != traits.type)
     update.bytes += static_cast<double>(getBytes(master, traits.computeType));
   return update;
@@ -108,19 +116,18 @@ int64_t ParameterCosts::getConversionPicoseconds(const ParameterLabel &label) co
   int64_t read = costs.getPicoseconds(getConversionWork(label.read)),
           updated = costs.getPicoseconds(getConversionWork(label.copies.master));
   bool isUpdatedHere = label.memories.state == plan::MemoryKind::device;
-  // What is held in the type in which it travels is converted for the sum of squares and the update, whole gradients
-  // for each of them.
+  // What is held in the type in which it travels is converted for an update that does not take it.
   if (getGradientType(label) != traits.type)
-    return isUpdatedHere && !label.shardsMaster() ? 2 * updated : updated;
+    return isUpdatedHere && !traits.updatesFromSent ? updated : 0;
   // A sum over micro-batches is converted for its reduction and behind it. What is reduced in each micro-batch needs
   // neither: products and sums round it, and additions take it as it is.
   return (label.shardsGradient() ? 0 : read + updated) + (isUpdatedHere ? 0 : updated);
 }
 
-OperatorWork ParameterCosts::getSquaresWork(plan::LayoutAttr gradient) const {
+OperatorWork ParameterCosts::getSquaresWork(plan::LayoutAttr gradient, const ParameterLabel &label) const {
   OperatorWork squares;
   squares.family = "square_sum";
-  squares.bytes = static_cast<double>(getBytes(gradient, traits.type));
+  squares.bytes = static_cast<double>(getBytes(gradient, getGradientType(label)));
   return squares;
 }
 
@@ -133,18 +140,19 @@ int64_t ParameterCosts::getCopyPicoseconds(plan::LayoutAttr layout, RankedTensor
 
 void ParameterCosts::addUpdate(const ParameterLabel &label, ParameterTimes &times) const {
   plan::LayoutAttr master = label.copies.master;
-  OperatorWork update = getUpdateWork(master);
+  OperatorWork update = getUpdateWork(label);
   std::optional<OperatorWork> average = getAverageWork(master);
   if (label.memories.state == plan::MemoryKind::device) {
     times.exposed = toCost(1, costs.getPicoseconds(update) + (average ? costs.getPicoseconds(*average) : 0));
     return;
   }
   auto onHost = [&](const OperatorWork &work) { return getPicoseconds(costs.getHostCost("", work)); };
-  // Additions take gradients as they come; other readers there have them converted.
-  bool converts = traits.sentType != traits.type && (!addsOnHost(label) || counts.accumulationSteps == 1);
+  // Additions take gradients as they come, and so do some updates.
+  bool isAdded = addsOnHost(label) && counts.accumulationSteps > 1;
+  bool converts = traits.sentType != traits.type && !traits.updatesFromSent && !isAdded;
   int64_t computed =
               onHost(update) + (average ? onHost(*average) : 0) + (converts ? onHost(getConversionWork(master)) : 0),
-          squares = addsOnHost(label) ? onHost(getSquaresWork(label.copies.gradient)) : 0,
+          squares = addsOnHost(label) ? onHost(getSquaresWork(label.copies.gradient, label)) : 0,
           there = addsOnHost(label) ? 0 : getCopyPicoseconds(master, traits.sentType),
           back = isFetched(label) ? 0 : getCopyPicoseconds(master, traits.computeType),
           disk = label.memories.state == plan::MemoryKind::disk // read and written
@@ -264,7 +272,7 @@ LeastParameterTimes ParameterCosts::getLeastTimes(const ParameterLabel &label) c
     (updatesEarly ? times.gatherEarly : times.updateGather) = gather / 1000;
   plan::LayoutAttr gradient = plan::dropUnreduced(label.copies.gradient), master = label.copies.master;
   bool isSmaller = getBytes(gradient, traits.type) < getBytes(master, traits.type);
-  OperatorWork update = getUpdateWork(master), squares = getSquaresWork(isSmaller ? gradient : master);
+  OperatorWork update = getUpdateWork(label), squares = getSquaresWork(isSmaller ? gradient : master, label);
   if (std::optional<OperatorWork> average = getAverageWork(master))
     update.bytes += average->bytes;
   if (label.memories.state == plan::MemoryKind::device)

@@ -44,6 +44,8 @@ struct ParameterTraits {
   mlir::RankedTensorType type;
   /// The type in which the gradient travels between ranks and to the host.
   mlir::RankedTensorType sentType;
+  /// Whether the update takes the gradient in that type; else it is converted before.
+  bool updatesFromSent = false;
   /// The type in which operators find the parameter.
   mlir::RankedTensorType computeType;
   bool isTrainable = true;
@@ -155,8 +157,10 @@ private:
   OperatorWork getConversionWork(plan::LayoutAttr gradient) const;
   /// Returns the time of a step in which the device does so, each as a command of its own.
   int64_t getConversionPicoseconds(const ParameterLabel &label) const;
-  OperatorWork getSquaresWork(plan::LayoutAttr gradient) const;
-  OperatorWork getUpdateWork(plan::LayoutAttr master) const;
+  OperatorWork getSquaresWork(plan::LayoutAttr gradient, const ParameterLabel &label) const;
+  OperatorWork getUpdateWork(const ParameterLabel &label) const;
+  /// Returns the type in which the update finds the gradient.
+  mlir::RankedTensorType getReadGradientType(const ParameterLabel &label) const;
   /// Returns the work of moving its average; none where it has none.
   std::optional<OperatorWork> getAverageWork(plan::LayoutAttr master) const;
   /// Adds the time of the update, and of the copies between memories that it needs.

@@ -44,14 +44,23 @@ static bool updatesEarly(train::ParameterOp parameter) {
   return gradients == 1;
 }
 
+/// Whether one command of AdamW, or Adam, updates the parameter, whose gradient may be in bf16.
+static bool updatesByAdamW(train::ParameterOp parameter) {
+  func::FuncOp update = train::getUpdateFunction(parameter->getParentOfType<ModuleOp>());
+  return update && llvm::any_of(update.getOps<train::WriteOp>(), [&](train::WriteOp write) {
+           return write.getParameter() == parameter.getSymName() && write.getValue().getDefiningOp<train::AdamWOp>();
+         });
+}
+
 /// Returns the traits on which the costs of a group's parameters depend besides their layouts; all members have the
 /// same.
 static ParameterTraits getTraits(const ParameterGroup &group) {
   ParameterTraits traits;
   traits.type = group.getType();
-  traits.sentType = train::getSentGradientType(group.parameters.front());
-  traits.computeType = group.getComputeType();
   train::ParameterOp first = group.parameters.front();
+  traits.sentType = train::getSentGradientType(first);
+  traits.updatesFromSent = updatesByAdamW(first);
+  traits.computeType = group.getComputeType();
   traits.isTrainable = first.getTrainable();
   traits.states = group.states;
   traits.wholeStateBytes = group.wholeStateBytes;

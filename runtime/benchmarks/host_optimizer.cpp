@@ -118,7 +118,8 @@ status update_joined(stream &s, const kind &k, const operands &o, std::int32_t c
   list.rounded = k.rounded;
   for (; list.count < count; ++list.count) {
     const std::int64_t at = list.count * each;
-    list.of[list.count] = {each, o.w() + at, o.m() + at, o.v() + at, o.g() + at, o.rounded() + 2 * at};
+    list.of[list.count] = {
+        each, o.w() + at, o.m() + at, o.v() + at, reinterpret_cast<std::byte *>(o.g() + at), o.rounded() + 2 * at};
   }
   return adamw_list(s, list, hyper.rate(), hyper.tenth(), hyper.tenth(), hyper.rate(), hyper.tenth(), hyper.one(),
                     hyper.one(), hyper.one(), decay_mode::decoupled);

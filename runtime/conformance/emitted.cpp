@@ -128,29 +128,31 @@ TEST(Emitted, BuffersAreViewsAtTheirPlaces) {
   constexpr parameter_places fixed[] = {{4, {0, 0}, {1, 64}, {0, 128}, {0, 192}, {-1, 0}},
                                         {8, {0, 256}, {0, 320}, {0, 384}, {1, 448}, {0, 512}}};
   constexpr parameter_rows in_row[] = {{4, {0, 0}, {1, 1}, {0, 0}, {0, 1}, {1, 0}}};
-  const updated_parameters two = parameters_at(buffer_views(c), element_type::bf16, fixed);
+  const updated_parameters two = parameters_at(buffer_views(c), element_type::bf16, element_type::bf16, fixed);
   ASSERT_EQ(two.count, 2);
   EXPECT_EQ(two.rounded, element_type::bf16);
+  EXPECT_EQ(two.gradients, element_type::bf16);
   EXPECT_EQ(two.of[0].elements, 4);
   EXPECT_EQ(reinterpret_cast<const std::byte *>(two.of[0].exp_avg), c.at({1, 64}));
   EXPECT_EQ(two.of[0].rounded, nullptr);
-  EXPECT_EQ(reinterpret_cast<const std::byte *>(two.of[1].gradient), c.at({1, 448}));
+  EXPECT_EQ(two.of[1].gradient, c.at({1, 448}));
   EXPECT_EQ(two.of[1].rounded, c.at({0, 512}));
-  const updated_parameters one = parameters_at(buffer_views(c, rows[1]), element_type::f32, in_row);
+  const updated_parameters one = parameters_at(buffer_views(c, rows[1]), element_type::f32, element_type::f32, in_row);
   ASSERT_EQ(one.count, 1);
   EXPECT_EQ(reinterpret_cast<const std::byte *>(one.of[0].exp_avg), c.at({1, 256}));
   EXPECT_EQ(one.of[0].rounded, c.at({1, 0}));
 
   constexpr gradient_places gradients[] = {{4, {0, 64}}, {8, {1, 448}}};
   constexpr gradient_rows gradients_in_row[] = {{4, {1, 1}}};
-  const squared_gradients both = gradients_at(buffer_views(c), gradients);
+  const squared_gradients both = gradients_at(buffer_views(c), element_type::bf16, gradients);
   ASSERT_EQ(both.count, 2);
   EXPECT_EQ(both.of[1].elements, 8);
-  EXPECT_EQ(reinterpret_cast<const std::byte *>(both.of[0].data), c.at({0, 64}));
-  EXPECT_EQ(reinterpret_cast<const std::byte *>(both.of[1].data), c.at({1, 448}));
-  const squared_gradients of_row = gradients_at(buffer_views(c, rows[1]), gradients_in_row);
+  EXPECT_EQ(both.type, element_type::bf16);
+  EXPECT_EQ(both.of[0].data, c.at({0, 64}));
+  EXPECT_EQ(both.of[1].data, c.at({1, 448}));
+  const squared_gradients of_row = gradients_at(buffer_views(c, rows[1]), element_type::f32, gradients_in_row);
   ASSERT_EQ(of_row.count, 1);
-  EXPECT_EQ(reinterpret_cast<const std::byte *>(of_row.of[0].data), c.at({1, 256}));
+  EXPECT_EQ(of_row.of[0].data, c.at({1, 256}));
 }
 
 } // namespace

@@ -35,10 +35,11 @@ std::vector<double> update(stream &compute, stream &updating, bool has_list) {
   if (has_list) {
     updated_parameters all;
     all.count = 1;
-    all.of[0] = {n, &w[0], &m[0], &v[0], &g[0], nullptr};
+    all.of[0] = {n, &w[0], &m[0], &v[0], view(g).data, nullptr};
     EXPECT_STATUS_OK(adamw_list(updating, all, rate, tenth, tenth, tenth, tenth, one, one, one, decay_mode::decoupled));
   } else {
-    EXPECT_STATUS_OK(adamw(updating, w, m, v, {}, g, rate, tenth, tenth, tenth, tenth, one, one, one, decay_mode::decoupled));
+    EXPECT_STATUS_OK(
+        adamw(updating, w, m, v, {}, g, rate, tenth, tenth, tenth, tenth, one, one, one, decay_mode::decoupled));
   }
   EXPECT_STATUS_OK(sgd(updating, w, m, {}, g, rate, tenth, tenth, one, false));
   EXPECT_STATUS_OK(updating.record(weight));
@@ -79,7 +80,7 @@ TEST(HostStream, SumsSquaresAndFills) {
   EXPECT_STATUS_OK(square_sum(*host, sum, g, /*accumulate=*/true));
   squared_gradients all;
   all.count = 2;
-  all.of[0] = all.of[1] = {rows * columns, &g[0]};
+  all.of[0] = all.of[1] = {rows * columns, view(g).data};
   EXPECT_STATUS_OK(square_sum_list(*host, listed, all, /*accumulate=*/false));
   EXPECT_STATUS_OK(host->synchronize());
   EXPECT_FLOAT_EQ(sum[0], float(expected + expected_part));

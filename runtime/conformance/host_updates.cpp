@@ -240,7 +240,7 @@ updated_parameters list_of(const std::vector<parameter> &all, element_type round
   updated_parameters list;
   list.rounded = rounded;
   for (const parameter &p : all)
-    list.of[list.count++] = {p.n, p.w(), p.m(), p.v(), p.g(), p.rounded()};
+    list.of[list.count++] = {p.n, p.w(), p.m(), p.v(), reinterpret_cast<const std::byte *>(p.g()), p.rounded()};
   return list;
 }
 status run_list(stream &s, const std::vector<parameter> &all, element_type rounded, const hyperparameters &h) {

@@ -1,5 +1,7 @@
 #include "testing.h"
 
+#include "windlass/rt/detail/half.h"
+
 #include <limits>
 
 namespace windlass::rt::testing {
@@ -104,15 +106,17 @@ struct several_gradients {
     for (const std::int64_t n : {1, 7, 4096, 20003, 4097, 12, 70001, 3})
       tensors.emplace_back(sizes{n + offset}).fill_with([&](std::int64_t i) { return value(i - offset, n); });
     for (const tensor &t : tensors)
-      list.of[list.count++] = {t.elements() - offset, t.v().as<const float>() + offset};
+      list.of[list.count++] = {t.elements() - offset, t.v().data + offset * 4};
   }
   static float value(std::int64_t i, std::int64_t n) { return static_cast<float>((i * 7919 + n) % 1009) / 997 - 0.4f; }
 
   double sum() const {
     double all = 0;
     for (std::int32_t i = 0; i < list.count; ++i)
-      for (std::int64_t k = 0; k < list.of[i].elements; ++k)
-        all += static_cast<double>(list.of[i].data[k]) * static_cast<double>(list.of[i].data[k]);
+      for (std::int64_t k = 0; k < list.of[i].elements; ++k) {
+        const auto x = static_cast<double>(reinterpret_cast<const float *>(list.of[i].data)[k]);
+        all += x * x;
+      }
     return all;
   }
 };
@@ -124,6 +128,34 @@ float sum_list(const several_gradients &gradients, float before, bool accumulate
   out[0] = before;
   EXPECT_STATUS_OK(square_sum_list(s, out, gradients.list, accumulate));
   return out[0];
+}
+
+/// Numbers in bf16 give the bits that they give in f32.
+TEST(SquareSum, OfGradientsInBf16) {
+  for (const std::int64_t offset : {0, 1}) {
+    std::vector<tensor> wide;
+    std::vector<basic_tensor<detail::bf16>> narrow;
+    squared_gradients list, expected;
+    list.type = element_type::bf16;
+    for (const std::int64_t n : {1, 7, 4096, 20003}) {
+      wide.emplace_back(sizes{n + offset});
+      narrow.emplace_back(sizes{n + offset}, element_type::bf16);
+      for (std::int64_t i = 0; i < n + offset; ++i) {
+        narrow.back()[i] = detail::bf16(wide.back()[i]);
+        wide.back()[i] = static_cast<float>(narrow.back()[i]);
+      }
+      list.of[list.count++] = {n, narrow.back().v().data + 2 * offset};
+      expected.of[expected.count++] = {n, wide.back().v().data + 4 * offset};
+    }
+    test_stream s(2);
+    const tensor out({}), other({}), alone({}), other_alone({});
+    EXPECT_STATUS_OK(square_sum_list(s, out, list, false));
+    EXPECT_STATUS_OK(square_sum_list(s, other, expected, false));
+    EXPECT_EQ(out[0], other[0]);
+    EXPECT_STATUS_OK(square_sum(s, alone, narrow.back(), false));
+    EXPECT_STATUS_OK(square_sum(s, other_alone, wide.back(), false));
+    EXPECT_EQ(alone[0], other_alone[0]);
+  }
 }
 
 /// The bits depend neither on the team nor on where gradients begin.

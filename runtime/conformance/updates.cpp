@@ -310,9 +310,12 @@ template <class H> void check_list(std::int64_t offset, bool rounds, float facto
   list.rounded = rounds ? type_of<H> : element_type::f32;
   for (const parameter<H> &p : all) {
     const auto at = [offset](const view &of) { return behind(of, offset); };
-    list.of[list.count++] = {p.w.elements() - offset,       at(p.w2).template as<float>(),
-                             at(p.m2).template as<float>(), at(p.v2).template as<float>(),
-                             at(p.g).template as<float>(),  rounds ? at(p.rounded).data : nullptr};
+    list.of[list.count++] = {p.w.elements() - offset,
+                             at(p.w2).template as<float>(),
+                             at(p.m2).template as<float>(),
+                             at(p.v2).template as<float>(),
+                             at(p.g).data,
+                             rounds ? at(p.rounded).data : nullptr};
     for (std::int64_t i = 0; i < p.w.elements(); ++i)
       p.rounded[i] = H(i < offset || !rounds ? p.w[i] : -77.0f);
     EXPECT_STATUS_OK(run_adamw(s, at(p.w), at(p.m), at(p.v), view(), at(p.g), factor, mode));
@@ -336,6 +339,60 @@ TYPED_TEST(RoundedWeights, OfSeveralParametersInOneCommand) {
         check_list<TypeParam>(offset, rounds, scale, mode);
   for (const bool rounds : {false, true})
     check_list<TypeParam>(0, rounds, std::numeric_limits<float>::quiet_NaN(), decay_mode::decoupled);
+}
+
+/// The view with half as many elements, every second one.
+view every_second(view v) {
+  v.sizes[0] /= 2;
+  v.strides[0] *= 2;
+  return v;
+}
+
+/// A gradient in bf16 gives the bits that its numbers give in f32, alone and in a list, whether operands are dense or
+/// not.
+TEST(AdamW, ReadsGradientsInBf16) {
+  for (const std::int64_t n : {8, 4099})
+    for (const std::int64_t offset : {0, 1})
+      for (const bool rounds : {false, true})
+        for (const bool is_dense : {true, false}) {
+          test_stream s(2);
+          const tensor w({n}), m({n}), v({n}), g({n});
+          make_positive(v);
+          const tensor w2 = copy_of(w), m2 = copy_of(m), v2 = copy_of(v), w3 = copy_of(w), m3 = copy_of(m),
+                       v3 = copy_of(v);
+          const basic_tensor<bf16> narrow({n}, element_type::bf16), r({n}, element_type::bf16),
+              r2({n}, element_type::bf16);
+          for (std::int64_t i = 0; i < n; ++i) {
+            narrow[i] = bf16(g[i]);
+            g[i] = static_cast<float>(narrow[i]);
+            r[i] = r2[i] = bf16(0.0f);
+          }
+          const auto at = [&](const view &of) {
+            return is_dense ? behind(of, offset) : every_second(behind(of, offset));
+          };
+          const auto to = [&](const basic_tensor<bf16> &of) { return rounds ? at(of) : view(); };
+          EXPECT_STATUS_OK(run_adamw(s, at(w), at(m), at(v), to(r), at(g), scale, decay_mode::decoupled));
+          EXPECT_STATUS_OK(run_adamw(s, at(w2), at(m2), at(v2), to(r2), at(narrow), scale, decay_mode::decoupled));
+          EXPECT_EQ(w2.values(), w.values());
+          EXPECT_EQ(m2.values(), m.values());
+          EXPECT_EQ(v2.values(), v.values());
+          for (std::int64_t i = 0; i < n; ++i)
+            ASSERT_EQ(r2[i].bits, r[i].bits);
+          if (!is_dense)
+            continue;
+          updated_parameters list;
+          list.gradients = element_type::bf16;
+          list.rounded = rounds ? element_type::bf16 : element_type::f32;
+          list.count = 1;
+          list.of[0] = {n - offset,         at(w3).as<float>(), at(m3).as<float>(),
+                        at(v3).as<float>(), at(narrow).data,    to(r2).data};
+          EXPECT_STATUS_OK(adamw_list(s, list, scalar_tensor(rate), scalar_tensor(1 - beta1), scalar_tensor(1 - beta2),
+                                      scalar_tensor(epsilon), scalar_tensor(decay), scalar_tensor(correction1),
+                                      scalar_tensor(correction2), scalar_tensor(scale), decay_mode::decoupled));
+          EXPECT_EQ(w3.values(), w.values());
+          EXPECT_EQ(m3.values(), m.values());
+          EXPECT_EQ(v3.values(), v.values());
+        }
 }
 
 TEST(Updates, RefuseOperandsThatDoNotFit) {

@@ -20,7 +20,7 @@ namespace windlass::rt::detail {
 template <int states> struct dense_parameter {
   std::int64_t elements;
   float *weight, *state[states];
-  const float *gradient;
+  const std::byte *gradient;
   std::byte *rounded;
 };
 
@@ -30,9 +30,9 @@ struct unrounded {};
 /// The tensors of state that a step has: its results without the weight.
 template <class Step> constexpr int states_of = Step::outputs::size - 1;
 
-/// A step on elements of one parameter, whose rounded weight is of type H.
-template <class Step, class H, class States = std::make_index_sequence<states_of<Step>>> class dense_update;
-template <class Step, class H, std::size_t... S> class dense_update<Step, H, std::index_sequence<S...>> {
+/// A step on elements of one parameter, whose rounded weight is of type H and whose gradient is of type G.
+template <class Step, class H, class G, class States = std::make_index_sequence<states_of<Step>>> class dense_update;
+template <class Step, class H, class G, std::size_t... S> class dense_update<Step, H, G, std::index_sequence<S...>> {
   static constexpr bool rounds = !std::is_same_v<H, unrounded>;
   /// The distance at which an element is fetched before its use. From 512 on large updates were 5 to 10 % slower.
   static constexpr std::int64_t fetched_ahead = 128;
@@ -40,14 +40,16 @@ template <class Step, class H, std::size_t... S> class dense_update<Step, H, std
 
   const Step step;
   float *const weight, *const state[sizeof...(S)];
-  const float *const gradient;
+  const G *const gradient;
   std::byte *const rounded;
   const bool streams;
 
   /// Returns the new weight.
   WINDLASS_INLINE float update_element(std::int64_t i) const {
     float updated;
-    const auto apply = [&](auto... old) { step.apply(updated, state[S][i]..., weight[i], old..., gradient[i]); };
+    const auto apply = [&](auto... old) {
+      step.apply(updated, state[S][i]..., weight[i], old..., static_cast<float>(gradient[i]));
+    };
     apply(state[S][i]...);
     return weight[i] = updated;
   }
@@ -86,8 +88,8 @@ template <class Step, class H, std::size_t... S> class dense_update<Step, H, std
 public:
   /// With `streams` rounded weights are not kept in caches.
   dense_update(const Step &step, const dense_parameter<sizeof...(S)> &p, bool streams)
-      : step(step), weight(p.weight), state{p.state[S]...}, gradient(p.gradient), rounded(p.rounded), streams(streams) {
-  }
+      : step(step), weight(p.weight), state{p.state[S]...}, gradient(reinterpret_cast<const G *>(p.gradient)),
+        rounded(p.rounded), streams(streams) {}
 
   WINDLASS_INLINE void update(std::int64_t begin, std::int64_t end) const {
     std::int64_t at = std::min(end, begin + count_before_line(begin));
@@ -100,7 +102,7 @@ public:
 
 /// Runs a step on `count` parameters, of which `parameter_at(i)` returns the operands. The threads divide the elements
 /// of all parameters, laid end to end, among them.
-template <class H, class Step, class ParameterAt>
+template <class H, class G, class Step, class ParameterAt>
 void update_dense(const Step &step, std::int32_t count, ParameterAt parameter_at, std::int32_t threads) {
   // Threads are worth their start from this number of elements each.
   constexpr std::int64_t grain = 8192;
@@ -114,7 +116,7 @@ void update_dense(const Step &step, std::int32_t count, ParameterAt parameter_at
     for (std::int32_t i = 0; i < count && end > 0; ++i) {
       const dense_parameter<states_of<Step>> p = parameter_at(i);
       if (begin < p.elements)
-        dense_update<Step, H>(step, p, streams).update(begin, std::min(end, p.elements));
+        dense_update<Step, H, G>(step, p, streams).update(begin, std::min(end, p.elements));
       begin = std::max<std::int64_t>(0, begin - p.elements);
       end -= p.elements;
     }

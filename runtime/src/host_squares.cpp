@@ -1,6 +1,7 @@
 // Sums of squares as the host's threads compute them, in programs for devices too.
 #include "windlass/rt/detail/host_squares.h"
 
+#include "windlass/rt/detail/half.h"
 #include "windlass/rt/detail/reduce_all.h"
 #include "windlass/rt/detail/squares.h"
 
@@ -17,13 +18,22 @@ struct squares_of {
 
 bool has_floats(const view &v) { return v.type == element_type::f32; }
 
+/// Sums what is f32 or bf16.
+void sum_squares(float &out, const std::byte *data, element_type type, const sequence &elements, bool accumulate,
+                 std::int32_t threads) {
+  if (type == element_type::bf16)
+    reduce_all<squares_of>(out, reinterpret_cast<const bf16 *>(data), elements, accumulate, threads);
+  else
+    reduce_all<squares_of>(out, reinterpret_cast<const float *>(data), elements, accumulate, threads);
+}
+
 } // namespace
 
 status square_sum_on_host(stream &s, const view &out, const view &in, bool accumulate) {
-  if (!has_floats(out) || !has_floats(in))
-    return internal_error("square_sum takes f32 views only");
+  if (!has_floats(out) || (!has_floats(in) && in.type != element_type::bf16))
+    return internal_error("square_sum sums f32 or bf16 in f32");
   return s.submit({"square_sum", 0, bytes_of({in}), {in.elements()}}, [=, threads = s.threads()]() -> status {
-    reduce_all<squares_of>(*out.as<float>(), in.as<const float>(), sequence(in, 0, in.rank), accumulate, threads);
+    sum_squares(*out.as<float>(), in.data, in.type, sequence(in, 0, in.rank), accumulate, threads);
     return {};
   });
 }
@@ -31,7 +41,7 @@ status square_sum_on_host(stream &s, const view &out, const view &in, bool accum
 /// Each gradient's sum is added by itself, so that the bits are those of a command for each.
 status square_sum_list_on_host(stream &s, const view &out, const squared_gradients &gradients, bool accumulate) {
   if (!has_floats(out))
-    return internal_error("square_sum takes f32 views only");
+    return internal_error("square_sum sums in f32");
   return s.submit(work_of(gradients),
                   [sum = out.as<float>(), gradients, accumulate, threads = s.threads()]() -> status {
                     for (std::int32_t i = 0; i < gradients.count; ++i) {
@@ -40,7 +50,7 @@ status square_sum_list_on_host(stream &s, const view &out, const squared_gradien
                       elements.rank = 1;
                       elements.sizes[0] = g.elements;
                       elements.strides[0] = 1;
-                      reduce_all<squares_of>(*sum, g.data, sequence(elements, 0, 1), accumulate || i > 0, threads);
+                      sum_squares(*sum, g.data, gradients.type, sequence(elements, 0, 1), accumulate || i > 0, threads);
                     }
                     return {};
                   });

@@ -65,19 +65,22 @@ template <class H, int N> void round_weight(const loop_nest<N> &nest, std::int32
 template <class Step, std::size_t... S>
 dense_parameter<states_of<Step>> parameter_of(const parameter_nest<Step> &nest, std::index_sequence<S...>) {
   const auto floats = [&nest](std::size_t k) { return reinterpret_cast<float *>(nest.data[k]); };
-  return {nest.sizes[0], floats(0), {floats(1 + S)...}, floats(1 + sizeof...(S)), nest.data[2 + sizeof...(S)]};
+  return {nest.sizes[0], floats(0), {floats(1 + S)...}, nest.data[1 + sizeof...(S)], nest.data[2 + sizeof...(S)]};
 }
 
-/// Runs the step. Where gradients of a scaled loss have overflowed, weight and state stay; the rounded weight is
-/// written in any case.
-template <class H, class Step> void update(const Step &step, const parameter_nest<Step> &nest, std::int32_t threads) {
+/// Runs the step with gradients of type G. Where gradients of a scaled loss have overflowed, weight and state stay; the
+/// rounded weight is written in any case.
+template <class H, class G, class Step>
+void update(const Step &step, const parameter_nest<Step> &nest, std::int32_t threads) {
   constexpr std::make_index_sequence<states_of<Step>> states;
   if (scalar::is_nan(step.gradient_scale))
     round_weight<H>(nest, threads);
   else if (is_dense(nest))
-    update_dense<H>(step, 1, [&](std::int32_t) { return parameter_of<Step>(nest, states); }, threads);
-  else
+    update_dense<H, G>(step, 1, [&](std::int32_t) { return parameter_of<Step>(nest, states); }, threads);
+  else if constexpr (std::is_same_v<G, float>)
     update_strided<H>(step, nest, threads, std::make_index_sequence<1 + states_of<Step>>());
+  else
+    update_strided<H>(reading_gradient<Step, G>{step}, nest, threads, std::make_index_sequence<1 + states_of<Step>>());
 }
 
 /// Submits the step, which reads the scalars in memory when its turn comes.
@@ -86,20 +89,20 @@ status submit_update(stream &s, const work &what, const Scalars &of, const view 
                      const parameter_nest<Step> &nest) {
   const element_type type = rounded.is_absent() ? element_type::f32 : rounded.type;
   return s.submit(what, [of, type, nest, threads = s.threads()]() -> status {
-    with_rounded(type, [&](auto h) { update<decltype(h)>(Step(of), nest, threads); });
+    with_rounded(type, [&](auto h) { update<decltype(h), float>(Step(of), nest, threads); });
     return {};
   });
 }
 
-/// Runs the step on several parameters.
-template <class H>
+/// Runs the step on several parameters with gradients of type G.
+template <class H, class G>
 void update_list(const adamw_step &step, const updated_parameters &parameters, std::int32_t threads) {
   if (!scalar::is_nan(step.gradient_scale)) {
     const auto at = [&](std::int32_t i) -> dense_parameter<2> {
       const updated_parameters::parameter &p = parameters.of[i];
       return {p.elements, p.weight, {p.exp_avg, p.exp_avg_sq}, p.gradient, p.rounded};
     };
-    return update_dense<H>(step, parameters.count, at, threads);
+    return update_dense<H, G>(step, parameters.count, at, threads);
   }
   for (std::int32_t i = 0; i < parameters.count; ++i) {
     const updated_parameters::parameter &p = parameters.of[i];
@@ -120,15 +123,20 @@ status adamw_on_host(stream &s, const view &weight, const view &exp_avg, const v
                      const view &one_minus_beta2, const view &epsilon, const view &weight_decay,
                      const view &bias_correction1, const view &bias_correction2, const view &gradient_scale,
                      decay_mode decay) {
-  if (!are_updatable(weight, {exp_avg, exp_avg_sq, gradient}, rounded))
+  if (!are_updatable(weight, {exp_avg, exp_avg_sq}, rounded) || !is_gradient_of(weight, gradient))
     return internal_error("adamw got a weight, state and gradient of different sizes or types");
   const adamw_scalars of(learning_rate, one_minus_beta1, one_minus_beta2, epsilon, weight_decay, bias_correction1,
                          bias_correction2, gradient_scale, decay);
   const work what = {
       "adamw", 0, 2 * bytes_of({weight, exp_avg, exp_avg_sq}) + bytes_of({gradient, rounded}), {weight.elements()}};
-  return submit_update<adamw_step>(
-      s, what, of, rounded,
-      nest_of<5>({&weight, &exp_avg, &exp_avg_sq, &gradient, rounded.is_absent() ? &weight : &rounded}));
+  const auto nest = nest_of<5>({&weight, &exp_avg, &exp_avg_sq, &gradient, rounded.is_absent() ? &weight : &rounded});
+  if (gradient.type == element_type::f32)
+    return submit_update<adamw_step>(s, what, of, rounded, nest);
+  const element_type type = rounded.is_absent() ? element_type::f32 : rounded.type;
+  return s.submit(what, [of, type, nest, threads = s.threads()]() -> status {
+    with_rounded(type, [&](auto h) { update<decltype(h), bf16>(adamw_step(of), nest, threads); });
+    return {};
+  });
 }
 
 status adamw_list_on_host(stream &s, const updated_parameters &parameters, const view &learning_rate,
@@ -138,7 +146,12 @@ status adamw_list_on_host(stream &s, const updated_parameters &parameters, const
   const adamw_scalars of(learning_rate, one_minus_beta1, one_minus_beta2, epsilon, weight_decay, bias_correction1,
                          bias_correction2, gradient_scale, decay);
   return s.submit(work_of(parameters), [parameters, of, threads = s.threads()]() -> status {
-    with_rounded(parameters.rounded, [&](auto h) { update_list<decltype(h)>(adamw_step(of), parameters, threads); });
+    with_rounded(parameters.rounded, [&](auto h) {
+      if (parameters.gradients == element_type::bf16)
+        update_list<decltype(h), bf16>(adamw_step(of), parameters, threads);
+      else
+        update_list<decltype(h), float>(adamw_step(of), parameters, threads);
+    });
     return {};
   });
 }

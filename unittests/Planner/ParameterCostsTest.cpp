@@ -172,7 +172,9 @@ TEST_F(ParameterCostsTest, GradientsThatTravelInBf16) {
   // A gradient of one micro-batch stays as it travels until the sum of squares and the update read it.
   ParameterCosts ofOne(traits, *reshards, devices.costs, {/*accumulationSteps=*/1, 768});
   EXPECT_EQ(ofOne.getTimes(makeLabel(kMaster)).exposed, update + weight + 48 + 24);
-  EXPECT_EQ(ofOne.getTimes(makeLabel(kWhole)).exposed, 7 * 192 + 96 + 2 * (192 + 96));
+  traits.updatesFromSent = true;
+  EXPECT_EQ(ParameterCosts(traits, *reshards, devices.costs, {1, 768}).getTimes(makeLabel(kMaster)).exposed,
+            update + weight - 24);
   EXPECT_EQ(ofOne.getCopyBytes(makeLabel(kGradient)).at(plan::MemoryKind::device), 96 + 24 + 3 * 48);
 }
 

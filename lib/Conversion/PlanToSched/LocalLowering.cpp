@@ -12,6 +12,12 @@ static void copyLabels(Operation &from, Operation *to) {
       to->setAttr(name, attribute);
 }
 
+/// Whether an operator of an update takes a gradient in bf16 as it is.
+static bool readsBf16(Operation &op, Value operand) {
+  auto step = llvm::dyn_cast<train::AdamWOp>(op);
+  return llvm::isa<train::SquareSumOp>(op) || (step && step.getGradient() == operand);
+}
+
 static int64_t getNumElements(Value value) { return llvm::cast<RankedTensorType>(value.getType()).getNumElements(); }
 
 /// Returns the weight whose gradient a value of `@update` is, as it is or in another layout; null for others.
@@ -75,6 +81,8 @@ LogicalResult LocalLowering::lower(Operation &op) {
   SmallVector<std::pair<Value, Value>> held;
   for (Value operand : op.getOperands()) {
     Value part = own.lookup(operand);
+    if (readsBf16(op, operand))
+      continue;
     Value wide = convert(op, part, getElementTypeOrSelf(operand));
     own.map(operand, wide);
     if (wide != part && getNumElements(part) == getNumElements(operand))
@@ -146,10 +154,9 @@ void LocalLowering::bringToHost(Operation &op) {
       copyLabels(*hyperparameter, load);
       value = load.getResult();
     } else {
-      Type element = getElementTypeOrSelf(value);
       if (FlatSymbolRefAttr weight = getWeightOfRead(operand))
         value = convert(op, value, resources.getSentElement(resources.ofGradient(weight.getValue())));
-      value = convert(op, move(op, value, plan::MemoryKind::host), element);
+      value = move(op, value, plan::MemoryKind::host);
     }
     onHost.map(operand, value);
   }

@@ -227,8 +227,8 @@ BufferPlace StepEmitter::placeInTable(Scope &scope, Value buffer, TablePlaces &s
 /// Checks that one table can have the places of a launch's buffers; `things` are what the launch takes several of.
 LogicalResult StepEmitter::checkTable(sched::LaunchOp op, llvm::StringRef things, const TablePlaces &places) {
   for (Value in : op.getIns())
-    if (auto type = cast<MemRefType>(in.getType()); !type.getElementType().isF32())
-      return op.emitOpError("of several ") << things << " needs them in f32, but one is " << type;
+    if (auto type = cast<MemRefType>(in.getType()); !type.getElementType().isF32() && !type.getElementType().isBF16())
+      return op.emitOpError("of several ") << things << " needs them in f32 or bf16, but one is " << type;
   for (Value buffer : op->getOperands()) {
     if (!cast<MemRefType>(buffer.getType()).getLayout().isIdentity())
       return op.emitOpError("of several ") << things << " needs them dense, but one is " << buffer.getType();
@@ -250,9 +250,10 @@ LogicalResult StepEmitter::emitSquares(Scope &scope, sched::LaunchOp op) {
   View sum = viewOf(scope, op.getOutsMutable()[0]);
   if (failed(checkTable(op, "gradients", places)))
     return failure();
+  Type element = cast<MemRefType>(op.getIns()[0].getType()).getElementType();
   cpp::Gradients all = places.hasColumns
-                           ? RuntimeCalls::gradientsAt(views(), buffers.addGradients<rt::row_place>(gradients))
-                           : RuntimeCalls::gradientsAt(views(), buffers.addGradients<rt::place>(gradients));
+                           ? RuntimeCalls::gradientsAt(views(), element, buffers.addGradients<rt::row_place>(gradients))
+                           : RuntimeCalls::gradientsAt(views(), element, buffers.addGradients<rt::place>(gradients));
   scope.calls.squareSumList(streamOf(scope, op), sum, all, accumulateOf(scope, op));
   return success();
 }
@@ -280,9 +281,11 @@ LogicalResult StepEmitter::emitUpdates(Scope &scope, sched::LaunchOp op, const s
   if (failed(checkTable(op, "parameters", seen)))
     return failure();
   Type rounded = cast<MemRefType>(op.getOuts()[its.isRounded() ? its.updated : 0].getType()).getElementType();
+  Type gradients = cast<MemRefType>(op.getIns()[3].getType()).getElementType();
   cpp::Parameters all =
-      seen.hasColumns ? RuntimeCalls::parametersAt(views(), rounded, buffers.addParameters<rt::row_place>(parameters))
-                      : RuntimeCalls::parametersAt(views(), rounded, buffers.addParameters<rt::place>(parameters));
+      seen.hasColumns
+          ? RuntimeCalls::parametersAt(views(), rounded, gradients, buffers.addParameters<rt::row_place>(parameters))
+          : RuntimeCalls::parametersAt(views(), rounded, gradients, buffers.addParameters<rt::place>(parameters));
   scope.calls.adamwList(streamOf(scope, op), all, scalars, getDecayMode(op));
   return success();
 }

@@ -136,34 +136,35 @@ __host__ __device__ inline std::int64_t count_chunks(const squared_gradients::gr
 
 /// Adds the squares of the elements of chunk `chunk` that are this thread's. The order is that of the elements, whether
 /// packs are aligned or not.
+template <class G>
 __device__ inline double add_squares(double sum, const squared_gradients::gradient &g, std::int64_t chunk) {
-  const bool is_aligned = reinterpret_cast<std::uintptr_t>(g.data) % (square_pack * sizeof(float)) == 0;
+  const bool is_aligned = reinterpret_cast<std::uintptr_t>(g.data) % (square_pack * sizeof(G)) == 0;
+  const G *const elements = reinterpret_cast<const G *>(g.data);
   const std::int64_t begin = chunk * square_chunk, left = g.elements - begin;
   const std::int64_t end = begin + (left < square_chunk ? left : square_chunk);
   for (std::int64_t i = begin + threadIdx.x * square_pack; i < end; i += block_threads * square_pack) {
     const std::int64_t stop = end - i < square_pack ? end : i + square_pack;
     if (is_aligned && stop - i == square_pack) {
-      float x[square_pack];
-      load_as<float>(x, reinterpret_cast<const std::byte *>(g.data), i);
-      for (const float value : x)
-        sum = squares_of::join(sum, squares_of::take(value));
+      const auto x = *reinterpret_cast<const detail::pack<G, square_pack> *>(elements + i);
+      for (const G value : x.of)
+        sum = squares_of::join(sum, squares_of::take(static_cast<float>(value)));
     } else {
       for (std::int64_t k = i; k < stop; ++k)
-        sum = squares_of::join(sum, squares_of::take(g.data[k]));
+        sum = squares_of::join(sum, squares_of::take(static_cast<float>(elements[k])));
     }
   }
   return sum;
 }
 
 /// Sums into as many partial results as there are blocks; a single block writes the result where `partial` is null.
-__global__ void sum_squares(double *partial, operand out, squared_gradients gradients, bool adds) {
+template <class G> __global__ void sum_squares(double *partial, operand out, squared_gradients gradients, bool adds) {
   double sum = squares_of::start();
   std::int64_t chunk = blockIdx.x; // behind those of earlier gradients
   for (int i = 0; i < gradients.count; ++i) {
     const squared_gradients::gradient g = gradients.of[i];
     const std::int64_t chunks = count_chunks(g);
     for (; chunk < chunks; chunk += gridDim.x)
-      sum = add_squares(sum, g, chunk);
+      sum = add_squares<G>(sum, g, chunk);
     chunk -= chunks;
   }
   sum = reduce_block<squares_of>(sum);
@@ -182,7 +183,9 @@ status sum_squares_of(const stream &s, const operand &out, const squared_gradien
   const std::int64_t room = s.scratch_bytes() / static_cast<std::int64_t>(sizeof(double));
   const std::int64_t blocks = std::min<std::int64_t>({blocks_for(chunks, 1), 1024, std::max<std::int64_t>(room, 1)});
   double *partial = blocks > 1 ? reinterpret_cast<double *>(s.scratch()) : nullptr;
-  WINDLASS_TRY(launch(s, static_cast<unsigned>(blocks), block_threads, sum_squares, partial, out, gradients, adds));
+  WINDLASS_TRY(launch(s, static_cast<unsigned>(blocks), block_threads,
+                      gradients.type == element_type::bf16 ? sum_squares<detail::bf16> : sum_squares<float>, partial,
+                      out, gradients, adds));
   return partial ? launch(s, 1, block_threads, join_all<squares_of>, out, partial, blocks, adds) : ok_status();
 }
 

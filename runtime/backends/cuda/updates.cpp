@@ -86,25 +86,26 @@ __host__ __device__ inline std::int64_t count_chunks(const updated_parameters::p
   return (p.elements + chunk_elements - 1) / chunk_elements;
 }
 
-/// Whether packs of the parameter's elements are aligned, of which f32 has 16 bytes and H 8.
-__device__ inline bool has_aligned_packs(const updated_parameters::parameter &p) {
+/// Whether packs of the parameter's elements are aligned, of which f32 has 16 bytes and 16 bits have 8.
+template <class G> __device__ inline bool has_aligned_packs(const updated_parameters::parameter &p) {
   const auto all = reinterpret_cast<std::uintptr_t>(p.weight) | reinterpret_cast<std::uintptr_t>(p.exp_avg) |
-                   reinterpret_cast<std::uintptr_t>(p.exp_avg_sq) | reinterpret_cast<std::uintptr_t>(p.gradient) |
+                   reinterpret_cast<std::uintptr_t>(p.exp_avg_sq) |
+                   sizeof(float) / sizeof(G) * reinterpret_cast<std::uintptr_t>(p.gradient) |
                    2 * reinterpret_cast<std::uintptr_t>(p.rounded);
   return all % 16 == 0;
 }
 
-/// Elements [W i, W i + W). H is void where no weight is rounded.
-template <class H, int W>
+/// Elements [W i, W i + W). H is void where no weight is rounded, G the type of the gradient.
+template <class H, class G, int W>
 __device__ inline void update_pack(const updated_parameters::parameter &p, const detail::adamw_step &step, bool keeps,
                                    std::int64_t i) {
   using floats = detail::pack<float, W>;
   floats w = reinterpret_cast<const floats *>(p.weight)[i];
   if (!keeps) {
     floats m = reinterpret_cast<const floats *>(p.exp_avg)[i], v = reinterpret_cast<const floats *>(p.exp_avg_sq)[i];
-    const floats g = reinterpret_cast<const floats *>(p.gradient)[i];
+    const auto g = reinterpret_cast<const detail::pack<G, W> *>(p.gradient)[i];
     for (int k = 0; k < W; ++k)
-      step.apply(w.of[k], m.of[k], v.of[k], w.of[k], m.of[k], v.of[k], g.of[k]);
+      step.apply(w.of[k], m.of[k], v.of[k], w.of[k], m.of[k], v.of[k], static_cast<float>(g.of[k]));
     reinterpret_cast<floats *>(p.weight)[i] = w;
     reinterpret_cast<floats *>(p.exp_avg)[i] = m;
     reinterpret_cast<floats *>(p.exp_avg_sq)[i] = v;
@@ -117,23 +118,23 @@ __device__ inline void update_pack(const updated_parameters::parameter &p, const
   }
 }
 
-template <class H> __global__ void update_kernel(updated_parameters parameters, adamw_scalars of) {
+template <class H, class G> __global__ void update_kernel(updated_parameters parameters, adamw_scalars of) {
   const detail::adamw_step step(of);
   const bool keeps = scalar::is_nan(step.gradient_scale);
   std::int64_t chunk = blockIdx.x; // behind those of earlier parameters
   for (int i = 0; i < parameters.count; ++i) {
     const updated_parameters::parameter p = parameters.of[i];
     const std::int64_t chunks = count_chunks(p);
-    const bool has_packs = has_aligned_packs(p);
+    const bool has_packs = has_aligned_packs<G>(p);
     for (; chunk < chunks; chunk += gridDim.x) {
       const std::int64_t begin = chunk * chunk_elements, left = p.elements - begin;
       const std::int64_t end = begin + (left < chunk_elements ? left : chunk_elements);
       // Chunks begin at whole packs.
       const std::int64_t packed = has_packs ? end / pack_elements * pack_elements : begin;
       for (std::int64_t k = begin / pack_elements + threadIdx.x; k < packed / pack_elements; k += block_threads)
-        update_pack<H, pack_elements>(p, step, keeps, k);
+        update_pack<H, G, pack_elements>(p, step, keeps, k);
       for (std::int64_t k = packed + threadIdx.x; k < end; k += block_threads)
-        update_pack<H, 1>(p, step, keeps, k);
+        update_pack<H, G, 1>(p, step, keeps, k);
     }
     chunk -= chunks;
   }
@@ -144,7 +145,9 @@ status launch_update(const stream &s, const updated_parameters &parameters, cons
   std::int64_t chunks = 0;
   for (int i = 0; i < parameters.count; ++i)
     chunks += count_chunks(parameters.of[i]);
-  return launch(s, blocks_for(chunks, 1), block_threads, update_kernel<H>, parameters, of);
+  return launch(s, blocks_for(chunks, 1), block_threads,
+                parameters.gradients == element_type::bf16 ? update_kernel<H, bf16> : update_kernel<H, float>,
+                parameters, of);
 }
 
 } // namespace
@@ -159,18 +162,21 @@ status adamw(stream &s, const view &weight, const view &exp_avg, const view &exp
                                  one_minus_beta2, epsilon, weight_decay, bias_correction1, bias_correction2,
                                  gradient_scale, decay);
   using namespace cuda;
-  if (!detail::are_updatable(weight, {exp_avg, exp_avg_sq, gradient}, rounded))
+  if (!detail::are_updatable(weight, {exp_avg, exp_avg_sq}, rounded) || !detail::is_gradient_of(weight, gradient))
     return internal_error("adamw got a weight, state and gradient of different sizes or types");
   const adamw_element f = {adamw_scalars(learning_rate, one_minus_beta1, one_minus_beta2, epsilon, weight_decay,
                                          bias_correction1, bias_correction2, gradient_scale, decay)};
   const work what = {
       "adamw", 0, 2 * bytes_of({weight, exp_avg, exp_avg_sq}) + bytes_of({gradient, rounded}), {weight.elements()}};
-  if (rounded.is_absent())
-    return submit_map(s, what, f,
-                      nest_of<7>({&weight, &exp_avg, &exp_avg_sq, &weight, &exp_avg, &exp_avg_sq, &gradient}));
-  return submit_rounding(
-      s, what, f, rounded.type,
-      nest_of<8>({&weight, &exp_avg, &exp_avg_sq, &rounded, &weight, &exp_avg, &exp_avg_sq, &gradient}));
+  const auto run = [&](const auto &element) {
+    if (rounded.is_absent())
+      return submit_map(s, what, element,
+                        nest_of<7>({&weight, &exp_avg, &exp_avg_sq, &weight, &exp_avg, &exp_avg_sq, &gradient}));
+    return submit_rounding(
+        s, what, element, rounded.type,
+        nest_of<8>({&weight, &exp_avg, &exp_avg_sq, &rounded, &weight, &exp_avg, &exp_avg_sq, &gradient}));
+  };
+  return gradient.type == element_type::bf16 ? run(detail::reading_gradient<adamw_element, bf16>{f}) : run(f);
 }
 
 status adamw_list(stream &s, const updated_parameters &parameters, const view &learning_rate,

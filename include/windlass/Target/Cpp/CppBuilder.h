@@ -180,16 +180,18 @@ public:
   }
   static View absentView();
   /// Returns the parameters of one optimizer step. `rounded` is the element type of the rounded weights, f32 where
-  /// there are none.
+  /// there are none, and `gradients` that of the gradients.
   template <class Place>
-  static Parameters parametersAt(const Views &views, mlir::Type rounded,
+  static Parameters parametersAt(const Views &views, mlir::Type rounded, mlir::Type gradients,
                                  const Expr<rt::parameter_buffers<Place>[]> &table) {
-    return Parameters(callText("parameters_at", {views.text, elementTypeText(rounded), table.text}));
+    return Parameters(
+        callText("parameters_at", {views.text, elementTypeText(rounded), elementTypeText(gradients), table.text}));
   }
-  /// Returns the gradients whose squares one command sums.
+  /// Returns the gradients whose squares one command sums, of elements of type `element`.
   template <class Place>
-  static Gradients gradientsAt(const Views &views, const Expr<rt::gradient_buffer<Place>[]> &table) {
-    return Gradients(callText("gradients_at", {views.text, table.text}));
+  static Gradients gradientsAt(const Views &views, mlir::Type element,
+                               const Expr<rt::gradient_buffer<Place>[]> &table) {
+    return Gradients(callText("gradients_at", {views.text, elementTypeText(element), table.text}));
   }
   /// Returns the pairs of buffers that one collective moves.
   static Pairs pairsAt(const Views &views, const Expr<rt::pair_buffers[]> &table) {

@@ -17,9 +17,13 @@ static constexpr int64_t kMostElements = int64_t(1) << 22;
 
 static bool isSquareSum(LaunchOp launch) { return launch.getKernel() == KernelKind::square_sum; }
 
-static bool isDenseF32(Value buffer) {
-  return typeOf(buffer).getElementType().isF32() && typeOf(buffer).getLayout().isIdentity();
+/// Whether a command for several parameters may have the buffer: state in f32, or a gradient in f32 or bf16.
+static bool isDenseFloat(Value buffer) {
+  Type element = typeOf(buffer).getElementType();
+  return (element.isF32() || element.isBF16()) && typeOf(buffer).getLayout().isIdentity();
 }
+
+static bool haveOneType(Value a, Value b) { return typeOf(a).getElementType() == typeOf(b).getElementType(); }
 
 namespace {
 
@@ -71,10 +75,11 @@ private:
   static bool isJoinable(LaunchOp launch) {
     if (isSquareSum(launch))
       return launch.getIns().size() == 1 && !launch.getAccumulateAfterFirst() &&
-             llvm::all_of(launch->getOperands(), isDenseF32);
+             llvm::all_of(launch->getOperands(), isDenseFloat);
     std::optional<UpdateOperands> its = getUpdateOperands(launch);
     return its && its->parameters < launch.getRow().operands.mostParameters && its->parameters == 1 &&
-           typeOf(launch.getIns()[0]).getNumElements() <= kMostElements && llvm::all_of(launch.getIns(), isDenseF32) &&
+           typeOf(launch.getIns()[0]).getNumElements() <= kMostElements &&
+           llvm::all_of(launch.getIns(), isDenseFloat) &&
            llvm::all_of(launch.getOuts(), [](Value buffer) { return typeOf(buffer).getLayout().isIdentity(); });
   }
 
@@ -83,7 +88,9 @@ private:
     auto inOneArena = [](auto pair) { return getPlace(std::get<0>(pair)).arena == getPlace(std::get<1>(pair)).arena; };
     if (first.getKernel() != next.getKernel() || first.getStreamAttr() != next.getStreamAttr() ||
         first.getSettings() != next.getSettings() || first.getOuts().size() != next.getOuts().size() ||
-        !llvm::all_of(llvm::zip_equal(first.getIns(), next.getIns()), inOneArena))
+        !llvm::all_of(llvm::zip_equal(first.getIns(), next.getIns()), inOneArena) ||
+        !llvm::all_of(llvm::zip_equal(first.getIns(), next.getIns()),
+                      [](auto pair) { return haveOneType(std::get<0>(pair), std::get<1>(pair)); }))
       return false;
     // In a backward, an instance of a repeated block keeps its own.
     bool isInLast = first->hasAttr(kInLastAttr);

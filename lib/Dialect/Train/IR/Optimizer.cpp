@@ -69,7 +69,16 @@ FailureOr<Types> inferUpdate(Emit emit, ValueRange operands, unsigned tensors, u
   return Types(results, operands.front().getType());
 }
 
-FailureOr<Types> inferAdamW(AdamWOp::Adaptor op, Emit emit) { return inferUpdate(emit, op.getOperands(), 4, 3); }
+/// The gradient may be bf16.
+FailureOr<Types> inferAdamW(AdamWOp::Adaptor op, Emit emit) {
+  constexpr unsigned kGradient = 3;
+  SmallVector<Value> others(op.getOperands());
+  others.erase(others.begin() + kGradient);
+  auto weight = typeOf(op.getWeight()), gradient = typeOf(op.getGradient());
+  if (gradient != weight && gradient != weight.clone(BFloat16Type::get(weight.getContext())))
+    return emit() << "gradient " << gradient << " is of the type of the weight " << weight << " or bf16";
+  return inferUpdate(emit, others, 3, 3);
+}
 FailureOr<Types> inferDescend(DescendOp::Adaptor op, Emit emit) { return inferUpdate(emit, op.getOperands(), 2, 1); }
 FailureOr<Types> inferEma(EmaOp::Adaptor op, Emit emit) { return inferUpdate(emit, op.getOperands(), 2, 1); }
 FailureOr<Types> inferLamb(LambOp::Adaptor op, Emit emit) { return inferUpdate(emit, op.getOperands(), 4, 3); }

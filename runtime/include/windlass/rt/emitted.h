@@ -126,19 +126,20 @@ template <class Place> struct parameter_buffers {
 using parameter_places = parameter_buffers<place>;
 using parameter_rows = parameter_buffers<row_place>;
 
-/// Returns the parameters of a table, at most updated_parameters::most. `rounded` is the element type of the rounded
-/// weights.
+/// Returns the parameters of a table, at most updated_parameters::most. `rounded` and `gradients` are the element types
+/// of the rounded weights and of the gradients.
 template <class Place, std::size_t n>
-updated_parameters parameters_at(const buffer_views &at, element_type rounded,
+updated_parameters parameters_at(const buffer_views &at, element_type rounded, element_type gradients,
                                  const parameter_buffers<Place> (&table)[n]) {
   static_assert(n <= updated_parameters::most, "more than one optimizer step takes");
   const auto floats = [&at](const Place &where) { return reinterpret_cast<float *>(at.address(where)); };
   updated_parameters parameters;
   parameters.rounded = rounded;
+  parameters.gradients = gradients;
   for (const parameter_buffers<Place> &its : table)
     parameters.of[parameters.count++] = {
-        its.elements,           floats(its.weight),   floats(its.exp_avg),
-        floats(its.exp_avg_sq), floats(its.gradient), its.rounded.arena < 0 ? nullptr : at.address(its.rounded)};
+        its.elements,           floats(its.weight),       floats(its.exp_avg),
+        floats(its.exp_avg_sq), at.address(its.gradient), its.rounded.arena < 0 ? nullptr : at.address(its.rounded)};
   return parameters;
 }
 
@@ -150,13 +151,14 @@ template <class Place> struct gradient_buffer {
 using gradient_places = gradient_buffer<place>;
 using gradient_rows = gradient_buffer<row_place>;
 
-/// Returns the gradients of a table, at most squared_gradients::most.
+/// Returns the gradients of a table, at most squared_gradients::most, whose elements are of `type`.
 template <class Place, std::size_t n>
-squared_gradients gradients_at(const buffer_views &at, const gradient_buffer<Place> (&table)[n]) {
+squared_gradients gradients_at(const buffer_views &at, element_type type, const gradient_buffer<Place> (&table)[n]) {
   static_assert(n <= squared_gradients::most, "more than one sum of squares takes");
   squared_gradients gradients;
+  gradients.type = type;
   for (const gradient_buffer<Place> &its : table)
-    gradients.of[gradients.count++] = {its.elements, reinterpret_cast<const float *>(at.address(its.gradient))};
+    gradients.of[gradients.count++] = {its.elements, at.address(its.gradient)};
   return gradients;
 }
 

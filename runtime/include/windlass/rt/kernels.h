@@ -202,17 +202,18 @@ status gather_elements(stream &s, const view &out, const view &in, const view &i
 status scatter_elements_add(stream &s, const view &out, const view &indices, const view &in, std::int32_t axis,
                             bool accumulate);
 
-/// out (+)= sum of squares of `in` (scalar).
+/// out (+)= sum of squares of `in` (scalar, f32), which is f32 or bf16.
 status square_sum(stream &s, const view &out, const view &in, bool accumulate);
-/// The gradients whose squares one command sums, all dense and f32, by value: a device takes them as the arguments of
-/// one launch, which may have 4 KiB, as a command in a worker's ring may.
+/// The gradients whose squares one command sums, all dense, by value: a device takes them as the arguments of one
+/// launch, which may have 4 KiB, as a command in a worker's ring may.
 struct squared_gradients {
   struct gradient {
     std::int64_t elements;
-    const float *data;
+    const std::byte *data;
   };
   /// What a command has besides them takes less than 512 bytes.
   static constexpr std::int32_t most = (stream::slot_bytes - 512) / sizeof(gradient);
+  element_type type = element_type::f32; ///< of all elements: f32 or bf16
   std::int32_t count = 0;
   gradient of[most];
 };
@@ -230,17 +231,18 @@ status adamw(stream &s, const view &weight, const view &exp_avg, const view &exp
              const view &gradient, const view &learning_rate, const view &one_minus_beta1, const view &one_minus_beta2,
              const view &epsilon, const view &weight_decay, const view &bias_correction1, const view &bias_correction2,
              const view &gradient_scale, decay_mode decay);
-/// The parameters that one command updates, all dense and f32, by value: a device takes them as the arguments of one
-/// launch, which may have 4 KiB.
+/// The parameters that one command updates, all dense, and f32 but for gradients, by value: a device takes them as the
+/// arguments of one launch, which may have 4 KiB.
 struct updated_parameters {
   static constexpr std::int32_t most = 64;
   struct parameter {
     std::int64_t elements;
     float *weight, *exp_avg, *exp_avg_sq;
-    const float *gradient;
+    const std::byte *gradient;
     std::byte *rounded;
   };
-  element_type rounded = element_type::f32; ///< the type of the rounded weights, bf16 or f16; f32: there are none
+  element_type gradients = element_type::f32; ///< the type of the gradients, f32 or bf16
+  element_type rounded = element_type::f32;   ///< the type of the rounded weights, bf16 or f16; f32: there are none
   std::int32_t count = 0;
   parameter of[most];
 };

@@ -26,7 +26,8 @@ def AdamWOp : Train_InferredOp<"adamw"> {
     bias corrections 1 - beta^t. With `coupled`, which makes it Adam, weight decay is part of the gradient instead:
     g <- g + wd w before the moments, and the weight is not shrunk. 1 - beta is an operand: taken from a beta in f32 it
     would be wrong in the fifth digit.
-    Where gradient_scale is NaN (gradients of a scaled loss have overflowed), all stay as they are.
+    Where gradient_scale is NaN (gradients of a scaled loss have overflowed), all stay as they are. The gradient may be
+    bf16.
   }];
   let arguments = (ins Train_FloatTensor:$weight, Train_FloatTensor:$exp_avg, Train_FloatTensor:$exp_avg_sq,
                        Train_FloatTensor:$gradient, Train_FloatScalarTensor:$learning_rate,

@@ -11,7 +11,7 @@
 namespace windlass::rt::detail {
 
 /// n evenly spaced elements. Lanes make the order of addition fixed and the loop a vector loop.
-template <class Op, class Stride> typename Op::value reduce_run(const float *x, Stride stride, std::int64_t n) {
+template <class Op, class T, class Stride> typename Op::value reduce_run(const T *x, Stride stride, std::int64_t n) {
   constexpr int lanes = 32;
   typename Op::value parts[lanes];
   for (typename Op::value &part : parts)
@@ -20,10 +20,10 @@ template <class Op, class Stride> typename Op::value reduce_run(const float *x, 
   for (; i + lanes <= n; i += lanes) {
     WINDLASS_SIMD
     for (int l = 0; l < lanes; ++l)
-      parts[l] = Op::add(parts[l], x[(i + l) * stride]);
+      parts[l] = Op::add(parts[l], static_cast<float>(x[(i + l) * stride]));
   }
   for (; i < n; ++i)
-    parts[i % lanes] = Op::add(parts[i % lanes], x[i * stride]);
+    parts[i % lanes] = Op::add(parts[i % lanes], static_cast<float>(x[i * stride]));
   typename Op::value result = Op::start;
   for (const typename Op::value part : parts)
     result = Op::join(result, part);
@@ -31,8 +31,8 @@ template <class Op, class Stride> typename Op::value reduce_run(const float *x, 
 }
 
 /// The elements [begin, end) of a sequence.
-template <class Op>
-typename Op::value reduce_range(const float *x, const sequence &seq, std::int64_t begin, std::int64_t end) {
+template <class Op, class T>
+typename Op::value reduce_range(const T *x, const sequence &seq, std::int64_t begin, std::int64_t end) {
   typename Op::value result = Op::start;
   while (begin < end) {
     const std::int64_t run = seq.run(), n = std::min(run - begin % run, end - begin);
@@ -48,7 +48,8 @@ inline void put(float &out, double value, bool accumulate) {
 }
 
 /// One result from everything: parts of a number that does not depend on the threads, joined in order.
-template <class Op> void reduce_all(float &out, const float *x, const sequence &seq, bool accumulate, int threads) {
+template <class Op, class T>
+void reduce_all(float &out, const T *x, const sequence &seq, bool accumulate, int threads) {
   constexpr std::int32_t most = 64;
   typename Op::value results[most];
   const std::int32_t parts = part_count(seq.count(), grain, most);

@@ -12,7 +12,7 @@ inline work work_of(const squared_gradients &gradients) {
   what.name = "square_sum";
   for (std::int32_t i = 0; i < gradients.count; ++i)
     what.sizes[0] += gradients.of[i].elements;
-  what.bytes = what.sizes[0] * 4;
+  what.bytes = what.sizes[0] * size_of(gradients.type);
   return what;
 }
 

@@ -190,19 +190,36 @@ struct rounding_step<Step, H, type_list<Out...>, type_list<In...>> {
   }
 };
 
+/// An AdamW step that reads the gradient as G.
+template <class Step, class G> struct reading_gradient {
+  using outputs = typename Step::outputs;
+  using inputs = type_list<float, float, float, G>;
+  Step step;
+  WINDLASS_FN void apply(float &w_out, float &m_out, float &v_out, float w, float m, float v, G g) const {
+    step.apply(w_out, m_out, v_out, w, m, v, static_cast<float>(g));
+  }
+};
+
+inline bool has_same_sizes(const view &a, const view &b) {
+  bool all = a.rank == b.rank;
+  for (int d = 0; d < a.rank && all; ++d)
+    all = a.sizes[d] == b.sizes[d];
+  return all;
+}
+
 /// Returns whether all views are f32 with the weight's sizes, and the rounded weight, if there is one, has 16 bits.
 inline bool are_updatable(const view &weight, std::initializer_list<view> others, const view &rounded) {
-  const auto has_sizes = [&weight](const view &v) {
-    bool has = v.rank == weight.rank;
-    for (int d = 0; d < weight.rank && has; ++d)
-      has = v.sizes[d] == weight.sizes[d];
-    return has;
-  };
   bool all = weight.type == element_type::f32;
   for (const view &other : others)
-    all = all && other.type == element_type::f32 && has_sizes(other);
+    all = all && other.type == element_type::f32 && has_same_sizes(other, weight);
   const bool is_half = rounded.type == element_type::bf16 || rounded.type == element_type::f16;
-  return all && (rounded.is_absent() || (is_half && has_sizes(rounded)));
+  return all && (rounded.is_absent() || (is_half && has_same_sizes(rounded, weight)));
+}
+
+/// Returns whether AdamW can read the view as the weight's gradient.
+inline bool is_gradient_of(const view &weight, const view &gradient) {
+  const bool has_type = gradient.type == element_type::f32 || gradient.type == element_type::bf16;
+  return has_type && has_same_sizes(gradient, weight);
 }
 
 // The work of one command of a step.
@@ -227,7 +244,8 @@ inline work work_of(const updated_parameters &parameters) {
   what.name = "adamw";
   for (std::int32_t i = 0; i < parameters.count; ++i)
     what.sizes[0] += parameters.of[i].elements;
-  what.bytes = what.sizes[0] * (7 * 4 + (parameters.rounded == element_type::f32 ? 0 : 2));
+  const int rounded_bytes = parameters.rounded == element_type::f32 ? 0 : 2;
+  what.bytes = what.sizes[0] * (6 * 4 + size_of(parameters.gradients) + rounded_bytes);
   return what;
 }
 
