@@ -331,29 +331,30 @@ ParameterFacts PlacementFacts::describeParameter(StringRef logicalName) {
       copy.bytes = getTensorBytes(local);
       facts.copies.push_back({name, std::move(copy)});
     }
-    auto add = [&](std::string what, plan::LayoutAttr from, plan::LayoutAttr to, int64_t runs) {
+    RankedTensorType read = parameter.getComputeTensorType(), sent = train::getSentGradientType(parameter);
+    auto add = [&](std::string what, RankedTensorType moved, plan::LayoutAttr from, plan::LayoutAttr to, int64_t runs) {
       if (!plan::haveSameParts(from, to, mesh))
-        facts.reshards.push_back({std::move(what), describeReshard(type, from, to, runs)});
+        facts.reshards.push_back({std::move(what), describeReshard(moved, from, to, runs)});
     };
     auto function = train::getMicrobatchFunction(module);
     auto symbol = parameter.getSymNameAttr();
-    for (auto read : function.getOps<train::ReadOp>())
-      if (read.getParameterAttr().getAttr() == symbol)
-        for (Operation *user : read->getUsers())
+    for (auto op : function.getOps<train::ReadOp>())
+      if (op.getParameterAttr().getAttr() == symbol)
+        for (Operation *user : op->getUsers())
           if (auto reshard = llvm::dyn_cast<plan::ReshardOp>(user))
-            add(read->hasAttr(train::kForwardAttr) ? "compute copy to the backward pass"
-                                                   : "compute copy to the forward pass",
-                reshard.getFrom(), reshard.getTo(), accumulationSteps);
+            add(op->hasAttr(train::kForwardAttr) ? "compute copy to the backward pass"
+                                                 : "compute copy to the forward pass",
+                read, reshard.getFrom(), reshard.getTo(), accumulationSteps);
     for (unsigned i = 0; gradient && i < function.getNumResults(); ++i)
       if (auto name = function.getResultAttrOfType<FlatSymbolRefAttr>(i, train::kGradientAttr);
           name && name.getAttr() == symbol)
-        add("gradient as it is made to accumulated gradient",
+        add("gradient as it is made to accumulated gradient", sent,
             plan::addReplicaSum(function.getResultAttrOfType<plan::LayoutAttr>(i, plan::kLayoutAttr), module), gradient,
             accumulationSteps);
     if (gradient)
-      add("accumulated gradient to master copy", gradient, master, 1);
+      add("accumulated gradient to master copy", sent, gradient, master, 1);
     if (facts.trains)
-      add("master copy to compute copy", master, compute, 1);
+      add("master copy to compute copy", read, master, compute, 1);
   }
   return facts;
 }

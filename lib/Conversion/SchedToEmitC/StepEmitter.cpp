@@ -225,10 +225,17 @@ BufferPlace StepEmitter::placeInTable(Scope &scope, Value buffer, TablePlaces &s
 }
 
 /// Checks that one table can have the places of a launch's buffers; `things` are what the launch takes several of.
-LogicalResult StepEmitter::checkTable(sched::LaunchOp op, llvm::StringRef things, const TablePlaces &places) {
-  for (Value in : op.getIns())
-    if (auto type = cast<MemRefType>(in.getType()); !type.getElementType().isF32() && !type.getElementType().isBF16())
-      return op.emitOpError("of several ") << things << " needs them in f32 or bf16, but one is " << type;
+/// Those of its operands that are gradients have elements of type `gradients`, all others of f32.
+LogicalResult StepEmitter::checkTable(sched::LaunchOp op, llvm::StringRef things, const TablePlaces &places,
+                                      Type gradients, llvm::function_ref<bool(size_t)> isGradient) {
+  if (!gradients.isF32() && !gradients.isBF16())
+    return op.emitOpError("of several ") << things << " takes gradients in f32 or bf16, not in " << gradients;
+  for (auto [i, in] : llvm::enumerate(op.getIns())) {
+    auto type = cast<MemRefType>(in.getType());
+    Type element = isGradient(i) ? gradients : Float32Type::get(op.getContext());
+    if (type.getElementType() != element)
+      return op.emitOpError("of several ") << things << " needs them in " << element << ", but one is " << type;
+  }
   for (Value buffer : op->getOperands()) {
     if (!cast<MemRefType>(buffer.getType()).getLayout().isIdentity())
       return op.emitOpError("of several ") << things << " needs them dense, but one is " << buffer.getType();
@@ -248,9 +255,9 @@ LogicalResult StepEmitter::emitSquares(Scope &scope, sched::LaunchOp op) {
     gradients.push_back({cast<MemRefType>(operand.get().getType()).getNumElements(),
                          placeInTable(scope, operand.get(), places), contents.getLabel(operand)});
   View sum = viewOf(scope, op.getOutsMutable()[0]);
-  if (failed(checkTable(op, "gradients", places)))
+  Type element = getElementTypeOrSelf(op.getIns()[0]);
+  if (failed(checkTable(op, "gradients", places, element, [](size_t) { return true; })))
     return failure();
-  Type element = cast<MemRefType>(op.getIns()[0].getType()).getElementType();
   cpp::Gradients all = places.hasColumns
                            ? RuntimeCalls::gradientsAt(views(), element, buffers.addGradients<rt::row_place>(gradients))
                            : RuntimeCalls::gradientsAt(views(), element, buffers.addGradients<rt::place>(gradients));
@@ -278,10 +285,12 @@ LogicalResult StepEmitter::emitUpdates(Scope &scope, sched::LaunchOp op, const s
     if (!op.getReplaced(out))
       parameters[out / its.results].rounded = place;
   }
-  if (failed(checkTable(op, "parameters", seen)))
+  constexpr size_t kGradient = 3; // among the operands of a parameter
+  Type gradients = getElementTypeOrSelf(op.getIns()[kGradient]);
+  auto isGradient = [&](size_t in) { return in < its.parameters * its.operands && in % its.operands == kGradient; };
+  if (failed(checkTable(op, "parameters", seen, gradients, isGradient)))
     return failure();
   Type rounded = cast<MemRefType>(op.getOuts()[its.isRounded() ? its.updated : 0].getType()).getElementType();
-  Type gradients = cast<MemRefType>(op.getIns()[3].getType()).getElementType();
   cpp::Parameters all =
       seen.hasColumns
           ? RuntimeCalls::parametersAt(views(), rounded, gradients, buffers.addParameters<rt::row_place>(parameters))

@@ -52,7 +52,8 @@ private:
   llvm::LogicalResult emitLaunch(Scope &scope, sched::LaunchOp op);
   static cpp::Expr<bool> accumulateOf(Scope &scope, sched::LaunchOp op);
   BufferPlace placeInTable(Scope &scope, mlir::Value buffer, TablePlaces &seen);
-  llvm::LogicalResult checkTable(sched::LaunchOp op, llvm::StringRef things, const TablePlaces &places);
+  llvm::LogicalResult checkTable(sched::LaunchOp op, llvm::StringRef things, const TablePlaces &places,
+                                 mlir::Type gradients, llvm::function_ref<bool(size_t)> isGradient);
   llvm::LogicalResult emitSquares(Scope &scope, sched::LaunchOp op);
   llvm::LogicalResult emitUpdates(Scope &scope, sched::LaunchOp op, const sched::UpdateOperands &its);
   llvm::LogicalResult emitMap(Scope &scope, sched::LaunchMapOp op);

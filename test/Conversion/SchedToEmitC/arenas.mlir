@@ -45,7 +45,7 @@ func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} { ret
 // CHECK: stream &host_2 = stream_of(c, 2);
 // CHECK: WINDLASS_TRY(copy(d2h_1, at([[THERE]]), at([[HERE]])));
 // CHECK: WINDLASS_TRY(map_views<on_host<fused_0>>(host_2,
-// CHECK: WINDLASS_TRY(adamw_list(host_2, parameters_at(at, element_type::f32, p0),
+// CHECK: WINDLASS_TRY(adamw_list(host_2, parameters_at(at, element_type::f32, element_type::f32, p0),
 func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} {
   %g = sched.buffer @device_arena[64] : memref<4xf32>
   %h = sched.buffer @host_arena[64] : memref<4xf32>

@@ -162,8 +162,28 @@ func.func @init() attributes {sched.step = #sched.step<init, chunk 0>} {
   %s = sched.buffer @device_arena[0] : memref<f32>
   %a = sched.buffer @device_arena[64] : memref<2x2xf32>
   %g = sched.buffer @device_arena[256] : memref<4xbf16>
-  // expected-error@+1 {{of several gradients needs them in f32, but one is 'memref<4xbf16>'}}
+  // expected-error@+1 {{of several gradients needs them in 'f32', but one is 'memref<4xbf16>'}}
   sched.launch square_sum on @compute ins(%a, %g) outs(%s) {} : (memref<2x2xf32>, memref<4xbf16>) -> memref<f32>
+  return
+}
+func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} { return }
+func.func @backward() attributes {sched.step = #sched.step<backward, chunk 0>} { return }
+func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} { return }
+func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} { return }
+func.func @evaluate() attributes {sched.step = #sched.step<evaluate, chunk 0>} { return }
+}
+
+// -----
+
+sched.program @program on <[]> {
+sched.arena @device_arena device bytes 4096
+sched.stream @compute compute
+func.func @init() attributes {sched.step = #sched.step<init, chunk 0>} {
+  %s = sched.buffer @device_arena[0] : memref<f32>
+  %a = sched.buffer @device_arena[64] : memref<2x2xf16>
+  %g = sched.buffer @device_arena[256] : memref<4xf16>
+  // expected-error@+1 {{of several gradients takes gradients in f32 or bf16, not in 'f16'}}
+  sched.launch square_sum on @compute ins(%a, %g) outs(%s) {} : (memref<2x2xf16>, memref<4xf16>) -> memref<f32>
   return
 }
 func.func @forward() attributes {sched.step = #sched.step<forward, chunk 0>} { return }

@@ -17,8 +17,8 @@ sched.program @program on <[]> {
 // CHECK: constexpr buffer [[H:v[0-9]+]]({0, 960}, element_type::bf16, {4}); // result 3 of adamw
 // CHECK: status update(
 // CHECK: WINDLASS_TRY(square_sum(compute, at([[SUM:.*]]), at({{.*}}), false));
-// CHECK: WINDLASS_TRY(square_sum_list(compute, at([[SUM]]), gradients_at(at, g0), true));
-// CHECK: WINDLASS_TRY(adamw_list(compute, parameters_at(at, element_type::bf16, p0), at([[RATE]]), {{.*}}, decay_mode::decoupled));
+// CHECK: WINDLASS_TRY(square_sum_list(compute, at([[SUM]]), gradients_at(at, element_type::f32, g0), true));
+// CHECK: WINDLASS_TRY(adamw_list(compute, parameters_at(at, element_type::bf16, element_type::f32, p0), at([[RATE]]), {{.*}}, decay_mode::decoupled));
 // CHECK: WINDLASS_TRY(adamw(compute, at({{.*}}), at({{.*}}), at({{.*}}), at([[H]]), at({{.*}}), at([[RATE]]), {{.*}}, decay_mode::none));
 // CHECK: WINDLASS_TRY(adamw({{.*}}, decay_mode::coupled));
 // CHECK: WINDLASS_TRY(lion(compute, at({{.*}}), at({{.*}}), at({{.*}}), at({{.*}}), at([[RATE]]), {{.*}}, true));

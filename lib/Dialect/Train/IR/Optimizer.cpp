@@ -50,34 +50,30 @@ bool windlass::train::isOptimizerStep(Operation *op) {
 namespace {
 
 /// Checks that state and gradient have the type of the weight, and that the other operands are scalars of its element
-/// type.
-LogicalResult checkUpdate(Emit emit, ValueRange operands, unsigned tensors) {
+/// type. Operand `narrow` may be of bf16 instead.
+LogicalResult checkUpdate(Emit emit, ValueRange operands, unsigned tensors, std::optional<unsigned> narrow = {}) {
   auto weight = typeOf(operands[0]);
   for (auto [index, operand] : llvm::enumerate(operands)) {
     auto expected = index < tensors ? weight : makeType({}, weight.getElementType());
-    if (operand.getType() != expected)
+    bool isNarrow = index == narrow && typeOf(operand) == expected.clone(BFloat16Type::get(expected.getContext()));
+    if (operand.getType() != expected && !isNarrow)
       return emit() << "operand " << index << " has type " << operand.getType() << ", but the weight " << weight
                     << " needs " << expected;
   }
   return success();
 }
 
-/// Returns the types of `results` results, each that of the weight, which the first `tensors` operands have too.
-FailureOr<Types> inferUpdate(Emit emit, ValueRange operands, unsigned tensors, unsigned results) {
-  if (failed(checkUpdate(emit, operands, tensors)))
+/// Returns the types of `results` results, each that of the weight, which the first `tensors` operands have too, but
+/// for `narrow`, which may be of bf16.
+FailureOr<Types> inferUpdate(Emit emit, ValueRange operands, unsigned tensors, unsigned results,
+                             std::optional<unsigned> narrow = {}) {
+  if (failed(checkUpdate(emit, operands, tensors, narrow)))
     return failure();
   return Types(results, operands.front().getType());
 }
 
-/// The gradient may be bf16.
 FailureOr<Types> inferAdamW(AdamWOp::Adaptor op, Emit emit) {
-  constexpr unsigned kGradient = 3;
-  SmallVector<Value> others(op.getOperands());
-  others.erase(others.begin() + kGradient);
-  auto weight = typeOf(op.getWeight()), gradient = typeOf(op.getGradient());
-  if (gradient != weight && gradient != weight.clone(BFloat16Type::get(weight.getContext())))
-    return emit() << "gradient " << gradient << " is of the type of the weight " << weight << " or bf16";
-  return inferUpdate(emit, others, 3, 3);
+  return inferUpdate(emit, op.getOperands(), 4, 3, /*narrow=*/3);
 }
 FailureOr<Types> inferDescend(DescendOp::Adaptor op, Emit emit) { return inferUpdate(emit, op.getOperands(), 2, 1); }
 FailureOr<Types> inferEma(EmaOp::Adaptor op, Emit emit) { return inferUpdate(emit, op.getOperands(), 2, 1); }
