@@ -112,18 +112,16 @@ public:
   void addReduce(std::vector<Command> commands) {
     std::vector<Command> group;
     llvm::SmallDenseSet<size_t> reading; // the places in the group of what reads results of collectives
-    llvm::DenseMap<unsigned, SmallVector<unsigned, 4>> moved;    // by stream: what its collectives have worked on
-    llvm::DenseMap<int64_t, SmallVector<unsigned, 4>> delivered; // by event: the same, up to the event
     for (Command &command : commands) {
       if (command.kind == Command::Kind::Collective)
         for (const View &view : llvm::concat<const View>(command.ins, command.outs))
           moved[command.stream].push_back(view.storage);
       if (command.kind == Command::Kind::Record && moved.contains(command.stream))
-        delivered[command.event] = moved.lookup(command.stream);
-      if (readsDelivered(command, delivered)) {
-        touchInRest(command);
+        delivered[command.event] = {command.stream, moved[command.stream].size()};
+      if (readsDelivered(command)) {
         if (command.kind == Command::Kind::Wait)
-          touchedByRest.insert_range(delivered.lookup(command.event));
+          touchDelivered(command.event);
+        touchInRest(command);
         reading.insert(group.size());
       }
       bool isEnd = command.kind == Command::Kind::Record && command.stream != kComputeStream;
@@ -216,14 +214,21 @@ private:
   }
 
   /// Whether the device waits for collectives of `@reduce`, or computes with what it has waited for.
-  bool readsDelivered(const Command &command,
-                      const llvm::DenseMap<int64_t, SmallVector<unsigned, 4>> &delivered) const {
+  bool readsDelivered(const Command &command) const {
     if (command.stream != kComputeStream || command.kind == Command::Kind::Record)
       return false;
     if (command.kind == Command::Kind::Wait)
       return delivered.contains(command.event);
     return llvm::any_of(llvm::concat<const View>(command.ins, command.outs),
                         [&](const View &view) { return touchedByRest.contains(view.storage); });
+  }
+
+  /// Notes what the collectives before an event have worked on.
+  void touchDelivered(int64_t event) {
+    auto [stream, count] = delivered.lookup(event);
+    size_t &noted = awaitedMoves[stream];
+    for (; noted < count; ++noted)
+      touchedByRest.insert(moved[stream][noted]);
   }
 
   void touchInRest(const Command &command) {
@@ -372,6 +377,11 @@ private:
   std::map<size_t, std::vector<Issue>> issues;
   std::vector<Command> rest, last;
   llvm::DenseSet<unsigned> touchedByRest;
+  /// By stream: what the collectives of `@reduce` work on, in order, and how many of these the device has waited for.
+  /// By event: the stream that records it, and how many are before it.
+  llvm::DenseMap<unsigned, std::vector<unsigned>> moved;
+  llvm::DenseMap<unsigned, size_t> awaitedMoves;
+  llvm::DenseMap<int64_t, std::pair<unsigned, size_t>> delivered;
   /// The events at the ends of collectives that are issued early, and what these move: it is there after a wait only,
   /// which may be one for another result of the same collective.
   llvm::DenseSet<int64_t> issuedEarly;
