@@ -74,7 +74,7 @@ class ConfigTest(TrainedCase):
 
     def test_the_schema_has_every_flag(self):
         schema = json.loads((common.ROOT / 'runtime' / 'train.schema.json').read_text())['properties']
-        flags = set(re.findall(r'^  -{1,2}([a-z-]+)', self.succeed('train', '--help').out, re.M))
+        flags = set(re.findall(r'^  -{1,2}([a-z0-9-]+)', self.succeed('train', '--help').out, re.M))
         # Flags that `train` gives the program itself are settings of programs only.
         self.assertEqual(set(schema), flags - {'config', 'help'} | {'predicted-seconds', 'model-name'})
         self.assertIn('(default run)', self.succeed('train', '--help').out)

@@ -1,12 +1,12 @@
 #include "trainer.h"
 
-#include "data.h"
 #include "expand_actions.h"
 #include "program_files.h"
 #include "schedule.h"
 #include "signals.h"
 #include "timeline.h"
 
+#include "windlass/rt/detail/half.h"
 #include "windlass/rt/detail/machine_rates.h"
 #include "windlass/rt/json.h"
 #include "windlass/rt/words.h"
@@ -95,16 +95,21 @@ status trainer::find_bad_gradient(bool &is_bad) {
     WINDLASS_TRY(read_scalar(context_, p_.loss, loss));
   is_bad = !std::isfinite(loss);
   double sum = 0; // infinite or NaN as soon as one gradient is
-  std::vector<float> values;
+  const auto add_squares = [&](const auto *values, std::int64_t n) {
+    for (std::int64_t i = 0; i < n && !is_bad; ++i) {
+      const double value = static_cast<float>(values[i]);
+      sum += value * value;
+    }
+  };
   for (std::int64_t g = 0; g < p_.gradients.size; ++g) {
     const std::int64_t n = gradient_elements_[static_cast<std::size_t>(g)];
-    const element_type type = p_.gradients[g].type;
-    host_copy gradient(context_, p_.gradients[g].at, n * size_of(type));
+    const gradient_entry &row = p_.gradients[g];
+    host_copy gradient(context_, row.at, n * size_of(row.type));
     WINDLASS_TRY(gradient.load());
-    values.resize(static_cast<std::size_t>(n));
-    convert_elements(type, gradient.data(), element_type::f32, reinterpret_cast<std::byte *>(values.data()), n);
-    for (std::size_t i = 0; i < values.size() && !is_bad; ++i)
-      sum += static_cast<double>(values[i]) * values[i];
+    if (row.type == element_type::bf16)
+      add_squares(gradient.as<const detail::bf16>(), n);
+    else
+      add_squares(gradient.as<const float>(), n);
   }
   span<double> sums;
   WINDLASS_TRY(ranks_.gather(is_bad ? std::numeric_limits<double>::infinity() : sum, sums));
