@@ -223,10 +223,10 @@ status square_sum_list(stream &s, const view &out, const squared_gradients &grad
 
 /// Where weight decay acts: nowhere, on the weight (AdamW), or on the gradient (Adam).
 enum class decay_mode : std::int32_t { none, decoupled, coupled };
-/// Updates in place by AdamW or Adam, as PyTorch does in f32. The gradient is f32 or bf16. All operands after it are f32
-/// scalars: learning rate, 1 - beta1, 1 - beta2, epsilon, weight decay, 1 - beta1^t, 1 - beta2^t, and the factor on the
-/// gradient, which combines clipping and the loss scale; where it is NaN, weight and state stay as they are. `rounded`,
-/// which may be absent, becomes the new weight as bf16 or f16.
+/// Updates in place by AdamW or Adam, as PyTorch does in f32. The gradient is f32 or bf16. All operands after it are
+/// f32 scalars: learning rate, 1 - beta1, 1 - beta2, epsilon, weight decay, 1 - beta1^t, 1 - beta2^t, and the factor on
+/// the gradient, which combines clipping and the loss scale; where it is NaN, weight and state stay as they are.
+/// `rounded`, which may be absent, becomes the new weight as bf16 or f16.
 status adamw(stream &s, const view &weight, const view &exp_avg, const view &exp_avg_sq, const view &rounded,
              const view &gradient, const view &learning_rate, const view &one_minus_beta1, const view &one_minus_beta2,
              const view &epsilon, const view &weight_decay, const view &bias_correction1, const view &bias_correction2,
