@@ -70,8 +70,10 @@ int64_t ParameterCosts::getGatheredBytes(const ParameterLabel &label) const {
 }
 
 RankedTensorType ParameterCosts::getReadGradientType(const ParameterLabel &label) const {
+  if (!traits.updatesFromSent)
+    return traits.type;
   bool isCopiedThere = label.memories.state != plan::MemoryKind::device && !addsOnHost(label);
-  return traits.updatesFromSent && isCopiedThere ? traits.sentType : getGradientType(label);
+  return isCopiedThere ? traits.sentType : getGradientType(label);
 }
 
 OperatorWork ParameterCosts::getUpdateWork(const ParameterLabel &label) const {
@@ -79,9 +81,8 @@ OperatorWork ParameterCosts::getUpdateWork(const ParameterLabel &label) const {
   OperatorWork update;
   int64_t states = traits.states - traits.hasAverage;
   update.family = states > 1 ? "adamw" : "sgd";
-  update.bytes =
-      static_cast<double>(getBytes(master, traits.type) * (2 + 2 * states) +
-                          getBytes(master, traits.updatesFromSent ? getReadGradientType(label) : traits.type));
+  update.bytes = static_cast<double>(getBytes(master, traits.type) * (2 + 2 * states) +
+                                     getBytes(master, getReadGradientType(label)));
   if (traits.computeType != traits.type)
     update.bytes += static_cast<double>(getBytes(master, traits.computeType));
   return update;

@@ -12,18 +12,23 @@ using namespace mlir;
 using namespace windlass;
 using namespace windlass::planner;
 
+/// Returns what a step's update writes to a parameter; nothing for one that it does not update.
+static SmallVector<Value> getNewValues(train::ParameterOp parameter) {
+  SmallVector<Value> values;
+  if (func::FuncOp update = train::getUpdateFunction(parameter->getParentOfType<ModuleOp>()))
+    for (auto write : update.getOps<train::WriteOp>())
+      if (write.getParameter() == parameter.getSymName())
+        values.push_back(write.getValue());
+  return values;
+}
+
 /// Whether a parameter's update computes element by element from one gradient only, in a step whose positions have one
 /// chunk each.
 static bool updatesEarly(train::ParameterOp parameter) {
-  auto module = parameter->getParentOfType<ModuleOp>();
-  auto pipeline = module->getAttrOfType<plan::PipelineAttr>(plan::kPipelineAttr);
-  func::FuncOp update = train::getUpdateFunction(module);
-  if (!update || (pipeline && pipeline.countChunks() > pipeline.getPositions()))
+  auto pipeline = parameter->getParentOfType<ModuleOp>()->getAttrOfType<plan::PipelineAttr>(plan::kPipelineAttr);
+  if (pipeline && pipeline.countChunks() > pipeline.getPositions())
     return false;
-  SmallVector<Value> open;
-  for (auto write : update.getOps<train::WriteOp>())
-    if (write.getParameter() == parameter.getSymName())
-      open.push_back(write.getValue());
+  SmallVector<Value> open = getNewValues(parameter);
   llvm::DenseSet<Value> seen;
   int64_t gradients = 0;
   while (!open.empty()) {
@@ -46,10 +51,7 @@ static bool updatesEarly(train::ParameterOp parameter) {
 
 /// Whether one command of AdamW, or Adam, updates the parameter, whose gradient may be in bf16.
 static bool updatesByAdamW(train::ParameterOp parameter) {
-  func::FuncOp update = train::getUpdateFunction(parameter->getParentOfType<ModuleOp>());
-  return update && llvm::any_of(update.getOps<train::WriteOp>(), [&](train::WriteOp write) {
-           return write.getParameter() == parameter.getSymName() && write.getValue().getDefiningOp<train::AdamWOp>();
-         });
+  return llvm::any_of(getNewValues(parameter), [](Value value) { return value.getDefiningOp<train::AdamWOp>(); });
 }
 
 /// Returns the traits on which the costs of a group's parameters depend besides their layouts; all members have the

@@ -83,13 +83,13 @@ void update(const Step &step, const parameter_nest<Step> &nest, std::int32_t thr
     update_strided<H>(reading_gradient<Step, G>{step}, nest, threads, std::make_index_sequence<1 + states_of<Step>>());
 }
 
-/// Submits the step, which reads the scalars in memory when its turn comes.
-template <class Step, class Scalars>
+/// Submits the step, which reads the scalars in memory when its turn comes, with gradients of type G.
+template <class Step, class G = float, class Scalars>
 status submit_update(stream &s, const work &what, const Scalars &of, const view &rounded,
                      const parameter_nest<Step> &nest) {
   const element_type type = rounded.is_absent() ? element_type::f32 : rounded.type;
   return s.submit(what, [of, type, nest, threads = s.threads()]() -> status {
-    with_rounded(type, [&](auto h) { update<decltype(h), float>(Step(of), nest, threads); });
+    with_rounded(type, [&](auto h) { update<decltype(h), G>(Step(of), nest, threads); });
     return {};
   });
 }
@@ -130,13 +130,9 @@ status adamw_on_host(stream &s, const view &weight, const view &exp_avg, const v
   const work what = {
       "adamw", 0, 2 * bytes_of({weight, exp_avg, exp_avg_sq}) + bytes_of({gradient, rounded}), {weight.elements()}};
   const auto nest = nest_of<5>({&weight, &exp_avg, &exp_avg_sq, &gradient, rounded.is_absent() ? &weight : &rounded});
-  if (gradient.type == element_type::f32)
-    return submit_update<adamw_step>(s, what, of, rounded, nest);
-  const element_type type = rounded.is_absent() ? element_type::f32 : rounded.type;
-  return s.submit(what, [of, type, nest, threads = s.threads()]() -> status {
-    with_rounded(type, [&](auto h) { update<decltype(h), bf16>(adamw_step(of), nest, threads); });
-    return {};
-  });
+  if (gradient.type == element_type::bf16)
+    return submit_update<adamw_step, bf16>(s, what, of, rounded, nest);
+  return submit_update<adamw_step>(s, what, of, rounded, nest);
 }
 
 status adamw_list_on_host(stream &s, const updated_parameters &parameters, const view &learning_rate,

@@ -39,8 +39,9 @@ static FlatSymbolRefAttr getWeightOfMade(Value value) {
   return function.getResultAttrOfType<FlatSymbolRefAttr>(use.getOperandNumber(), train::kGradientAttr);
 }
 
-/// Lets a product, or a sum, that adds up in f32 round its result to the type of its operands, where that is `element`.
-static bool stopsWidening(Operation *op, Type element) {
+/// Makes a product or a sum, which adds up in f32, round its result to the type of its operands, where that is
+/// `element`. Returns whether it does now; it is left as it is otherwise.
+static bool stopWidening(Operation *op, Type element) {
   if (!op || !llvm::isa<train::MatmulOp, train::ReduceOp>(op) || getElementTypeOrSelf(op->getOperand(0)) != element)
     return false;
   if (auto product = llvm::dyn_cast<train::MatmulOp>(op))
@@ -177,7 +178,7 @@ Value LocalLowering::convert(Operation &op, Value value, Type element) {
 
 Value LocalLowering::narrow(Operation &op, Value gradient, Type sent, bool isOnlyUse) {
   auto type = llvm::cast<RankedTensorType>(gradient.getType());
-  if (sent == type.getElementType() || !isOnlyUse || !stopsWidening(gradient.getDefiningOp(), sent))
+  if (sent == type.getElementType() || !isOnlyUse || !stopWidening(gradient.getDefiningOp(), sent))
     return convert(op, gradient, sent);
   gradient.setType(type.clone(sent));
   return gradient;
@@ -206,12 +207,8 @@ IRMapping &LocalLowering::getMappingFor(ResourceOp resource) {
 
 ResourceOp LocalLowering::getReducedGradient(Operation &op) {
   auto reshard = llvm::dyn_cast<plan::ReshardOp>(op);
-  auto argument = reshard ? llvm::dyn_cast<BlockArgument>(reshard.getInput()) : BlockArgument();
-  if (!argument)
-    return nullptr;
-  auto function = reshard->getParentOfType<func::FuncOp>();
-  auto name = function.getArgAttrOfType<FlatSymbolRefAttr>(argument.getArgNumber(), train::kGradientAttr);
-  ResourceOp reduced = name ? resources.ofReduced(name.getValue()) : ResourceOp();
+  FlatSymbolRefAttr weight = reshard ? getWeightOfRead(reshard.getResult()) : FlatSymbolRefAttr();
+  ResourceOp reduced = weight ? resources.ofReduced(weight.getValue()) : ResourceOp();
   if (!reduced)
     return nullptr;
   LayoutAttr layout = plan::dropUnreduced(reduced.getLayout()).withMemory(plan::MemoryKind::device);
@@ -280,13 +277,8 @@ LogicalResult LocalLowering::storeCompute(train::WriteOp write, ResourceOp maste
   }
   if (master == compute)
     return success();
-  Type element = compute.getTensorType().getElementType();
-  if (element != master.getTensorType().getElementType()) {
-    // The conversion precedes the transfer, so that fewer bytes are sent.
-    auto converted = train::CastOp::create(builder, write.getLoc(), master.getTensorType().clone(element), own);
-    copyLabels(*write, converted);
-    own = converted;
-  }
+  // The conversion precedes the transfer, so that fewer bytes are sent.
+  own = convert(*write, own, compute.getTensorType().getElementType());
   if (compute.getLayout().getMemory() == plan::MemoryKind::host) {
     // It has the parts of the master copy.
     store(write, compute, isOnHost ? own : move(*write, own, plan::MemoryKind::host));

@@ -49,7 +49,7 @@ public:
     ResourceOp reduced = reducedGradients.lookup(parameter);
     return reduced ? reduced : ofGradient(parameter);
   }
-  /// Returns the type of elements in which ranks send each other what a resource holds, and copy it to the host.
+  /// Returns the element type in which what a resource holds is sent between ranks and copied to the host.
   mlir::Type getSentElement(ResourceOp resource) const;
   ResourceOp ofValue(int64_t index) { return values.lookup(index); }
   /// Returns the resource of a hyperparameter in the device's memory, or in the host's; there is one where an op of
@@ -70,10 +70,11 @@ private:
   mlir::LogicalResult declareParameters();
   mlir::LogicalResult declareOthers();
   void declareScalars();
-  /// Returns the type of the gradient between the backward pass and the update: that in which it travels, where it
-  /// does and is of one micro-batch.
-  mlir::RankedTensorType getHeldGradientType(train::ParameterOp parameter, plan::LayoutAttr layout,
-                                             plan::LayoutAttr master) const;
+  /// Returns the type that a gradient has between the backward pass and the update. A gradient that travels keeps the
+  /// type in which it does so, unless several micro-batches are added up. `made` is the layout in which `@microbatch`
+  /// makes it, `layout` that of the accumulated gradient, and `master` that of the master copy.
+  mlir::RankedTensorType getHeldGradientType(train::ParameterOp parameter, plan::LayoutAttr made,
+                                             plan::LayoutAttr layout, plan::LayoutAttr master) const;
   ResourceOp declare(mlir::Location loc, ResourceKind kind, const llvm::Twine &name, mlir::RankedTensorType global,
                      plan::LayoutAttr layout);
 
@@ -82,8 +83,6 @@ private:
   mlir::SymbolTable symbols;
   plan::MeshAttr mesh;
   mlir::OpBuilder builder;
-  /// By weight: the layout in which `@microbatch` makes the gradient.
-  llvm::DenseMap<mlir::Attribute, plan::LayoutAttr> madeGradients;
   llvm::StringMap<ResourceOp> inputs, parameters, masters, gradients, reducedGradients;
   llvm::DenseMap<int64_t, ResourceOp> values;
   /// By hyperparameter and kind of memory.

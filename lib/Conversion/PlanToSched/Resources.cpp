@@ -82,10 +82,9 @@ plan::MemoryKind Resources::getUpdateMemory(Operation *op) const {
   return isOnDevice ? plan::MemoryKind::device : plan::MemoryKind::host;
 }
 
-RankedTensorType Resources::getHeldGradientType(train::ParameterOp parameter, LayoutAttr layout,
+RankedTensorType Resources::getHeldGradientType(train::ParameterOp parameter, LayoutAttr made, LayoutAttr layout,
                                                 LayoutAttr master) const {
   RankedTensorType type = parameter.getTensorType(), sent = train::getSentGradientType(parameter);
-  LayoutAttr made = madeGradients.lookup(parameter.getSymNameAttr());
   bool isOfOne = train::getMergedMicroBatches(module) == mesh.sizeOf(plan::AxisRole::replica);
   if (sent == type || !isOfOne || !made)
     return type;
@@ -109,11 +108,12 @@ LogicalResult Resources::declareParameters() {
     return resource;
   };
   SmallVector<train::ParameterOp> all(module.getOps<train::ParameterOp>());
+  llvm::DenseMap<Attribute, LayoutAttr> made; // by weight, the layout in which @microbatch makes the gradient
   if (func::FuncOp microbatch = train::getMicrobatchFunction(module))
     for (unsigned i = 0; i < microbatch.getNumResults(); ++i)
       if (auto name = microbatch.getResultAttrOfType<FlatSymbolRefAttr>(i, train::kGradientAttr))
         if (auto layout = microbatch.getResultAttrOfType<LayoutAttr>(i, plan::kLayoutAttr))
-          madeGradients[name.getAttr()] = plan::addReplicaSum(layout, module);
+          made[name.getAttr()] = plan::addReplicaSum(layout, module);
   auto layoutOf = [](train::ParameterOp parameter, StringRef name) {
     return parameter->getAttrOfType<LayoutAttr>(name);
   };
@@ -141,7 +141,7 @@ LogicalResult Resources::declareParameters() {
   for (train::ParameterOp parameter : all)
     if (LayoutAttr layout = layoutOf(parameter, plan::kGradientLayoutAttr)) {
       LayoutAttr master = layoutOf(parameter, plan::kMasterLayoutAttr);
-      RankedTensorType type = getHeldGradientType(parameter, layout, master);
+      RankedTensorType type = getHeldGradientType(parameter, made.lookup(parameter.getSymNameAttr()), layout, master);
       gradients[parameter.getSymName()] =
           describe(declare(parameter.getLoc(), ResourceKind::gradient, "gradient_" + parameter.getSymName(), type,
                            layout.withMemory(plan::getGradientMemory(parameter))),

@@ -37,13 +37,6 @@ using detail::converter;
 using detail::filler;
 using detail::nest_of;
 
-bool has_same_sizes(const view &a, const view &b) {
-  bool same = a.rank == b.rank;
-  for (int d = 0; d < a.rank && same; ++d)
-    same = a.sizes[d] == b.sizes[d];
-  return same;
-}
-
 /// Copies when the input's unit stride is in another dim than the output's: squares that stay in the cache.
 template <class T> bool copy_transposed(const detail::loop_nest<2> &nest, std::int32_t threads) {
   constexpr std::int64_t tile = 32;

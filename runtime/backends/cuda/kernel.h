@@ -59,14 +59,8 @@ inline bool are_real(std::initializer_list<view> views) {
   return all;
 }
 
-/// Returns whether both have the same leading `rank` dims.
-inline bool has_same_dims(const view &a, const view &b, int rank) {
-  bool same = a.rank >= rank && b.rank >= rank;
-  for (int d = 0; d < rank && same; ++d)
-    same = a.sizes[d] == b.sizes[d];
-  return same;
-}
-inline bool has_same_sizes(const view &a, const view &b) { return a.rank == b.rank && has_same_dims(a, b, a.rank); }
+using rt::has_same_dims;
+using rt::has_same_sizes;
 
 inline std::int64_t last_stride(const view &v) {
   return v.rank == 0 || v.sizes[v.rank - 1] == 1 ? 1 : v.strides[v.rank - 1];

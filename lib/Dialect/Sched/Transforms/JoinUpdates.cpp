@@ -23,8 +23,6 @@ static bool isDenseFloat(Value buffer) {
   return (element.isF32() || element.isBF16()) && typeOf(buffer).getLayout().isIdentity();
 }
 
-static bool haveOneType(Value a, Value b) { return typeOf(a).getElementType() == typeOf(b).getElementType(); }
-
 namespace {
 
 /// Commands that become one, at the place of the last: steps, or sums of squares of which each adds to the one before.
@@ -85,12 +83,13 @@ private:
 
   /// Whether `next` may be in a group that begins with `first`.
   static bool isAlike(LaunchOp first, LaunchOp next) {
-    auto inOneArena = [](auto pair) { return getPlace(std::get<0>(pair)).arena == getPlace(std::get<1>(pair)).arena; };
+    auto haveOneKind = [](auto pair) {
+      auto [a, b] = pair;
+      return getPlace(a).arena == getPlace(b).arena && typeOf(a).getElementType() == typeOf(b).getElementType();
+    };
     if (first.getKernel() != next.getKernel() || first.getStreamAttr() != next.getStreamAttr() ||
         first.getSettings() != next.getSettings() || first.getOuts().size() != next.getOuts().size() ||
-        !llvm::all_of(llvm::zip_equal(first.getIns(), next.getIns()), inOneArena) ||
-        !llvm::all_of(llvm::zip_equal(first.getIns(), next.getIns()),
-                      [](auto pair) { return haveOneType(std::get<0>(pair), std::get<1>(pair)); }))
+        !llvm::all_of(llvm::zip_equal(first.getIns(), next.getIns()), haveOneKind))
       return false;
     // In a backward, an instance of a repeated block keeps its own.
     bool isInLast = first->hasAttr(kInLastAttr);
@@ -101,8 +100,7 @@ private:
       return next.getAccumulate() && isSame(first.getOuts()[0], next.getOuts()[0]);
     size_t operands = getUpdateOperands(first)->operands;
     auto scalars = [&](LaunchOp op) { return op.getIns().drop_front(operands); };
-    return typeOf(first.getOuts().back()).getElementType() == typeOf(next.getOuts().back()).getElementType() &&
-           llvm::all_of(llvm::zip_equal(first.getOuts(), next.getOuts()), inOneArena) &&
+    return llvm::all_of(llvm::zip_equal(first.getOuts(), next.getOuts()), haveOneKind) &&
            llvm::all_of(llvm::zip_equal(scalars(first), scalars(next)),
                         [](auto pair) { return isSame(std::get<0>(pair), std::get<1>(pair)); });
   }

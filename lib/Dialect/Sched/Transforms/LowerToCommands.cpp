@@ -49,7 +49,8 @@ struct LowerToCommands : sched::impl::LowerToCommandsBase<LowerToCommands> {
     return success();
   }
 
-  /// Returns the slots of each chunk; none where one chunk has one micro-batch in flight. Says whether a step has one.
+  /// Returns the slots of each chunk; none where one chunk has one micro-batch in flight. Sets `hasOneMicroBatch` where
+  /// a rank has a single micro-batch in a step.
   static FailureOr<llvm::MapVector<int64_t, Slots>> makeSlots(ProgramOp op, bool &hasOneMicroBatch) {
     llvm::MapVector<int64_t, Slots> slots;
     SmallVector<int64_t> chunks = getChunks(op);

@@ -126,8 +126,8 @@ template <class Place> struct parameter_buffers {
 using parameter_places = parameter_buffers<place>;
 using parameter_rows = parameter_buffers<row_place>;
 
-/// Returns the parameters of a table, at most updated_parameters::most. `rounded` and `gradients` are the element types
-/// of the rounded weights and of the gradients.
+/// Returns the parameters of a table, at most updated_parameters::most. Rounded weights have elements of type
+/// `rounded`, gradients elements of type `gradients`.
 template <class Place, std::size_t n>
 updated_parameters parameters_at(const buffer_views &at, element_type rounded, element_type gradients,
                                  const parameter_buffers<Place> (&table)[n]) {

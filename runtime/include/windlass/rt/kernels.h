@@ -202,7 +202,7 @@ status gather_elements(stream &s, const view &out, const view &in, const view &i
 status scatter_elements_add(stream &s, const view &out, const view &indices, const view &in, std::int32_t axis,
                             bool accumulate);
 
-/// out (+)= sum of squares of `in` (scalar, f32), which is f32 or bf16.
+/// out (+)= sum of squares of `in`, which is f32 or bf16; `out` is a scalar in f32.
 status square_sum(stream &s, const view &out, const view &in, bool accumulate);
 /// The gradients whose squares one command sums, all dense, by value: a device takes them as the arguments of one
 /// launch, which may have 4 KiB, as a command in a worker's ring may.

@@ -264,10 +264,7 @@ status make_map(std::initializer_list<view> outs, std::initializer_list<view> in
   int k = 0;
   for (const std::initializer_list<view> &list : {outs, ins})
     for (const view &v : list) {
-      bool has_same_sizes = v.rank == space.rank;
-      for (int d = 0; d < space.rank && has_same_sizes; ++d)
-        has_same_sizes = v.sizes[d] == space.sizes[d];
-      if (!has_same_sizes)
+      if (!has_same_sizes(v, space))
         return internal_error("a fused function got an operand whose sizes are not those of its first result");
       nest.data[k] = v.data;
       for (int d = 0; d < v.rank; ++d)

@@ -89,6 +89,16 @@ constexpr view strided_view(std::byte *data, element_type type, std::initializer
   return v;
 }
 
+/// Returns whether both have the same leading `rank` dims.
+inline bool has_same_dims(const view &a, const view &b, int rank) {
+  bool same = a.rank >= rank && b.rank >= rank;
+  for (int d = 0; d < rank && same; ++d)
+    same = a.sizes[d] == b.sizes[d];
+  return same;
+}
+/// Returns whether both have the same dims.
+inline bool has_same_sizes(const view &a, const view &b) { return a.rank == b.rank && has_same_dims(a, b, a.rank); }
+
 } // namespace windlass::rt
 
 #endif

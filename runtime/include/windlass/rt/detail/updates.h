@@ -200,13 +200,6 @@ template <class Step, class G> struct reading_gradient {
   }
 };
 
-inline bool has_same_sizes(const view &a, const view &b) {
-  bool all = a.rank == b.rank;
-  for (int d = 0; d < a.rank && all; ++d)
-    all = a.sizes[d] == b.sizes[d];
-  return all;
-}
-
 /// Returns whether all views are f32 with the weight's sizes, and the rounded weight, if there is one, has 16 bits.
 inline bool are_updatable(const view &weight, std::initializer_list<view> others, const view &rounded) {
   bool all = weight.type == element_type::f32;
