@@ -162,8 +162,10 @@ LogicalResult FunctionLowering::lowerAddTo(AddToOp op) {
       return op.emitOpError("adds to ") << op.getResourceAttr()
                                         << " twice in one function: only the first micro-batch may overwrite it";
   View resource = program.getView(program.getResource(op.getResourceAttr())), value = views.lookup(op.getValue());
-  if (delivered.contains(op))
+  if (delivered.contains(op)) {
+    waitForDelivery(op, resource.storage);
     return success();
+  }
   if (program.hasOneMicroBatch)
     pushCopy(op, resource, value);
   else
@@ -523,6 +525,12 @@ void FunctionLowering::waitFor(const Command &command) {
   for (const View &view : llvm::concat<const View>(command.ins, command.outs))
     if (auto it = pending.find(view.storage); it != pending.end())
       pushWait(it->second.event, command.loc, command.repeat);
+}
+
+void FunctionLowering::waitForDelivery(AddToOp op, unsigned storage) {
+  auto it = pending.find(storage);
+  if (it != pending.end() && program.streams[it->second.stream].kind == StreamKind::communicator)
+    pushWait(it->second.event, op.getLoc(), op->getAttr(plan::kRepeatAttr));
 }
 
 void FunctionLowering::waitForAll() {
