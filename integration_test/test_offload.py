@@ -196,7 +196,9 @@ class PlanTest(OffloadCase):
                     if strategy == 'auto':
                         self.succeed('plan', model, '--verify', path)
             lines = self.succeed('plan', model, '--micro-batches', 4, '--clip', *flags, '--offload', 'auto').out
-            self.assertRegex(lines, r'offload +none; (some takes .*; )?optimizer takes .*; gradients takes .*; weights takes ')
+            # A search looks for shorter steps only than those which it has.
+            said = 'gave nothing shorter' if strategy == 'auto' else r'takes [^;]*'
+            self.assertRegex(lines, f'offload +none; {"; ".join(f"{offload} {said}" for offload in offloads[1:])}\n')
         self.refuse(3, ('--offload optimizer',), 'plan', model, '--micro-batches', 4, '--clip', '--cluster', 'h200:2', '--strategy', 'ddp',
                     '--offload', 'none', '--memory-limit', needs['gradients'])
         self.refuse(3, ('too much', 'these would fit'), 'plan', model, '--micro-batches', 4, '--clip', '--cluster', 'h200:2', '--strategy', 'ddp',

@@ -174,6 +174,10 @@ std::string repeatsText(const StepWork &work, int64_t devices) {
              : llvm::formatv("repeats    {0} devices repeat the work of {1}\n", devices, distinct).str();
 }
 
+/// Returns the end of a sentence that says why a choice that was tried has no plan.
+std::string whyNone(const OffloadTry &tried) { return tried.hadToBeat ? " gave nothing shorter" : " does not fit"; }
+std::string whyNone(const MergeTry &) { return " does not fit"; }
+
 /// Returns a line that says what was chosen among choices that were tried, and how long a step takes with the others;
 /// empty where nothing was tried.
 template <class Try, class NameOf>
@@ -183,7 +187,7 @@ std::string triedText(llvm::StringRef label, const std::string &chosen, llvm::Ar
   std::string text = llvm::formatv("{0,-10} {1}", label, chosen);
   for (const Try &tried : tries)
     if (std::string name = nameOf(tried); name != chosen)
-      text += "; " + name + (tried.stepSeconds ? " takes " + secondsText(*tried.stepSeconds) : " does not fit");
+      text += "; " + name + (tried.stepSeconds ? " takes " + secondsText(*tried.stepSeconds) : whyNone(tried));
   return text + "\n";
 }
 

@@ -336,11 +336,11 @@ LogicalResult Compilation::startFrom(planner::PlanSearch &plans, const plan::Pla
   return success();
 }
 
-FailureOr<FoundPlan> Compilation::searchWithOffload(ModuleOp unplanned, const PlanChoice &choice) {
+FailureOr<FoundPlan> Compilation::searchWithOffload(ModuleOp unplanned, const PlanChoice &choice, double mustBeat) {
   auto begin = [&](planner::PlanSearch &plans) {
     return choice.start ? startFrom(plans, *choice.start, unplanned) : success();
   };
-  FailureOr<FoundPlan> found = searchStages(unplanned, choice, compiled.precision, begin);
+  FailureOr<FoundPlan> found = searchStages(unplanned, choice, compiled.precision, begin, mustBeat);
   if (failed(found) || !found->planned || getHostNeed(found->schedule, cluster).fits())
     return found;
   found->planned = nullptr;
@@ -362,12 +362,14 @@ LogicalResult Compilation::searchPlan(const PlanChoice &choice, Purpose purpose)
     its.offload = offload;
     unplanned.push_back(module->clone());
     plan::applyOffload(*unplanned.back(), offload);
-    FailureOr<FoundPlan> found = searchWithOffload(*unplanned.back(), its);
+    double mustBeat = best.planned ? best.summary.stepSeconds : INFINITY;
+    FailureOr<FoundPlan> found = searchWithOffload(*unplanned.back(), its, mustBeat);
     if (failed(found))
       return failure();
     bool isFound = bool(found->planned);
     if (choice.searchesOffload)
-      offloadTries.push_back({offload, isFound ? std::optional(found->summary.stepSeconds) : std::nullopt});
+      offloadTries.push_back({offload, isFound ? std::optional(found->summary.stepSeconds) : std::nullopt,
+                              /*hadToBeat=*/mustBeat < INFINITY});
     // Where none fits, the last one is refused, which needs least of a device.
     if (!best.planned || (isFound && found->summary.stepSeconds < best.summary.stepSeconds)) {
       best = std::move(*found);

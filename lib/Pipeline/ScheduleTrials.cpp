@@ -12,6 +12,8 @@ using namespace windlass;
 
 /// The share: plans that can save less than 1 / `kWorthTry` of the best step are not scheduled.
 static constexpr int kWorthTry = 50;
+/// Named strategies whose cost is at most 1 / `kNamedShare` above that of the best plan are scheduled.
+static constexpr int kNamedShare = 10;
 /// Larger units and kept gathers are tried for plans whose steps are at most `kWorthFitting` times as long as the best
 /// one. They make steps of OPT-6.7B on 64 devices shorter by an eighth, and those of GPT-2 1.5B on 128 by more than a
 /// half.
@@ -137,6 +139,12 @@ LogicalResult ScheduleTrials::fitBuckets() {
 bool ScheduleTrials::isPromising(const planner::Candidate &candidate) const {
   double least = std::min(std::max(bestCost, bestSeconds), mustBeat);
   return !isBehind() && getSeconds(candidate, candidate.guessNanoseconds) < least * (1 - 1.0 / kWorthTry);
+}
+
+bool ScheduleTrials::isNear(const planner::Candidate &named) const {
+  // The costs of plans are above their steps by about as much.
+  double near = std::max(bestCost, bestSeconds) * (1 + 1.0 / kNamedShare);
+  return getSeconds(named, named.costNanoseconds) <= std::min(near, mustBeat);
 }
 
 /// Returns the time in which a pipeline fills and drains, by the time for which a position computes. All chunks count

@@ -38,6 +38,9 @@ public:
   /// Whether the plan's step may be shorter than the best one's, which is seldom below its own cost.
   bool isPromising(const planner::Candidate &candidate) const;
 
+  /// Whether a named strategy's plan may be the shortest: its cost is at most 1 / `kNamedShare` above the best plan's.
+  bool isNear(const planner::Candidate &named) const;
+
   /// Estimates the seconds of a candidate's step from its cost on one position: all positions share the work, and wait
   /// while the first micro-batch fills the pipeline and the last one drains it.
   double getSeconds(const planner::Candidate &candidate, int64_t nanoseconds) const;

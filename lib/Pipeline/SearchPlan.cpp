@@ -15,9 +15,8 @@ using namespace windlass;
 
 /// The most plans of the search that are scheduled, to see how much memory they need and what they recompute.
 static constexpr int kMostTries = 6;
-/// The most named strategies that are scheduled besides; their cost is above the time of the best plan by at most 1 /
-/// `kNamedShare` of it.
-static constexpr int kMostNamed = 4, kNamedShare = 10;
+/// The most named strategies that are scheduled besides.
+static constexpr int kMostNamed = 4;
 
 /// Searches and schedules, again with less memory where a plan takes more than the search expected. The plans of the
 /// later search are scheduled before those that were found for more memory, which are likely to take too much likewise.
@@ -63,11 +62,7 @@ static LogicalResult searchAndSchedule(planner::PlanSearch &plans, planner::Sear
     return success();
   llvm::erase_if(fittingNamed, [&](const planner::Candidate &candidate) { return !trials.take(candidate); });
   for (int tries = 0; tries < kMostNamed; tries += ScheduleTrials::kAtOnce) {
-    // The costs of plans are above their steps by about as much.
-    double best = std::max(trials.bestCost, trials.bestSeconds);
-    auto isNear = [&](const planner::Candidate &candidate) {
-      return trials.getSeconds(candidate, candidate.costNanoseconds) <= best * (1 + 1.0 / kNamedShare);
-    };
+    auto isNear = [&](const planner::Candidate &candidate) { return trials.isNear(candidate); };
     auto next = ArrayRef(fittingNamed).drop_front(std::min<size_t>(tries, fittingNamed.size()));
     next = next.take_front(ScheduleTrials::kAtOnce).take_while(isNear);
     if (next.empty())
@@ -146,6 +141,8 @@ FailureOr<FoundPlan> windlass::searchPlan(ModuleOp module, const PlanChoice &cho
   if (isBounded || isPipeline)
     found.bounded = (*plans)->getProblems(getSearchedMemory(choice),
                                           module->getAttrOfType<plan::PipelineAttr>(plan::kPipelineAttr));
+  if (!isBounded && mustBeat < INFINITY)
+    return found;
   if (!isBounded && isPipeline) {
     found.refuse = [context, stages = choice.pipeline.positions, limit = choice.getMemoryLimit()]() -> LogicalResult {
       return emitError(context, Code::memory) << "no plan of " << stages << " stages was found that fits into "

@@ -15,8 +15,8 @@ namespace windlass {
 struct FoundPlan {
   /// A copy of the searched module at L3; null where none was found that is worth a trial and fits.
   mlir::OwningOpRef<mlir::ModuleOp> planned;
-  /// Where `planned` is null: reports the error that says what would fit, and fails. The searched module must still be
-  /// there.
+  /// Where `planned` is null and nothing had to be beaten: reports the error that says what would fit, and fails. The
+  /// searched module must still be there.
   std::function<mlir::LogicalResult()> refuse;
   Schedule schedule;
   SearchSummary summary;
@@ -27,12 +27,14 @@ struct FoundPlan {
 };
 
 /// Searches a plan for a copy of a module at L2 and schedules it, as a trial. `begin`, where it is given, shows the
-/// search an older plan before it starts. `precision` is the program's. The summary has no bound yet: `certify` sets it.
+/// search an older plan before it starts. `precision` is the program's. The summary has no bound yet: `certify` sets
+/// it.
 ///
 /// A module that is cut into a pipeline is searched as one model on the ranks of a position, as if its chunks were
 /// alike: each position holds an even part of the parameters and their state, and of each micro-batch in flight what
 /// its part leaves for the backward pass. What a position needs indeed shows when a plan is scheduled; then less memory
-/// is tried. Plans that are likely to be no shorter than `mustBeat` seconds are not scheduled.
+/// is tried. Plans that are likely to be no shorter than `mustBeat` seconds are not scheduled; where this is finite, a
+/// search that finds none says no reason.
 mlir::FailureOr<FoundPlan> searchPlan(mlir::ModuleOp module, const PlanChoice &choice, llvm::StringRef precision,
                                       llvm::function_ref<mlir::LogicalResult(planner::PlanSearch &)> begin,
                                       double mustBeat);

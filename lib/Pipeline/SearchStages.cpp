@@ -31,8 +31,9 @@ static FailureOr<FoundPlan> searchPipeline(ModuleOp module, const PlanChoice &ch
 /// Searches plans of several stages, and replaces `best` where one has a shorter step. Adds the problems that bound the
 /// plans of each number of stages to `bounded`. Two numbers are searched side by side, with any number of threads, so
 /// that this does not change the answer.
-static void tryPipelines(ModuleOp module, const PlanChoice &choice, StringRef precision, std::optional<FoundPlan> &best,
-                         std::vector<std::pair<int64_t, std::optional<double>>> &tried, Meshes &bounded) {
+static void tryPipelines(ModuleOp module, const PlanChoice &choice, StringRef precision, double mustBeat,
+                         std::optional<FoundPlan> &best, std::vector<std::pair<int64_t, std::optional<double>>> &tried,
+                         Meshes &bounded) {
   constexpr size_t kAtOnce = 2;
   int64_t devices = choice.cluster.getDevices();
   std::vector<int64_t> counts;
@@ -43,13 +44,13 @@ static void tryPipelines(ModuleOp module, const PlanChoice &choice, StringRef pr
   ScopedDiagnosticHandler silent(module.getContext(), [](Diagnostic &) { return success(); });
   for (size_t begin = 0; begin < counts.size(); begin += kAtOnce) {
     ArrayRef<int64_t> wave = ArrayRef(counts).drop_front(begin).take_front(kAtOnce);
-    double mustBeat = best ? best->summary.stepSeconds : INFINITY;
+    double shortest = best ? std::min(best->summary.stepSeconds, mustBeat) : mustBeat;
     std::vector<FailureOr<FoundPlan>> found(wave.size());
     runTasks(static_cast<int>(choice.searchThreads), static_cast<int>(wave.size()), [&](int i) {
       PlanChoice its = choice;
       its.pipeline.positions = wave[i];
       its.searchThreads = std::max<int64_t>(1, choice.searchThreads / static_cast<int64_t>(wave.size()));
-      found[i] = searchPipeline(module, its, precision, mustBeat);
+      found[i] = searchPipeline(module, its, precision, shortest);
     });
     for (auto [stages, its] : llvm::zip_equal(wave, found)) {
       if (failed(its))
@@ -65,9 +66,9 @@ static void tryPipelines(ModuleOp module, const PlanChoice &choice, StringRef pr
 
 /// Searches a plan for the number of stages of `choice`; `bounded` are the problems that bound all of them.
 static FailureOr<FoundPlan> searchGivenStages(ModuleOp module, const PlanChoice &choice, StringRef precision,
-                                              Begin begin, Meshes &bounded) {
-  FailureOr<FoundPlan> found = choice.pipeline.hasOnePosition() ? searchPlan(module, choice, precision, begin, INFINITY)
-                                                                : searchPipeline(module, choice, precision, INFINITY);
+                                              Begin begin, double mustBeat, Meshes &bounded) {
+  FailureOr<FoundPlan> found = choice.pipeline.hasOnePosition() ? searchPlan(module, choice, precision, begin, mustBeat)
+                                                                : searchPipeline(module, choice, precision, mustBeat);
   if (succeeded(found))
     bounded = std::move(found->bounded);
   return found;
@@ -75,7 +76,7 @@ static FailureOr<FoundPlan> searchGivenStages(ModuleOp module, const PlanChoice 
 
 /// Searches plans of each number of stages; `bounded` are the problems that bound the plans of those that were tried.
 static FailureOr<FoundPlan> searchAllStages(ModuleOp module, const PlanChoice &choice, StringRef precision, Begin begin,
-                                            Meshes &bounded) {
+                                            double mustBeat, Meshes &bounded) {
   MLIRContext *context = module.getContext();
   std::optional<FoundPlan> best;
   std::vector<std::pair<int64_t, std::optional<double>>> tried;
@@ -87,7 +88,7 @@ static FailureOr<FoundPlan> searchAllStages(ModuleOp module, const PlanChoice &c
       errors.push_back(std::move(error));
       return success();
     });
-    FailureOr<FoundPlan> found = searchPlan(module, choice, precision, begin, INFINITY);
+    FailureOr<FoundPlan> found = searchPlan(module, choice, precision, begin, mustBeat);
     bool isFound = succeeded(found) && found->planned;
     tried.push_back({1, isFound ? std::optional(found->summary.stepSeconds) : std::nullopt});
     if (isFound) {
@@ -97,8 +98,8 @@ static FailureOr<FoundPlan> searchAllStages(ModuleOp module, const PlanChoice &c
       whole = std::move(*found);
     }
   }
-  tryPipelines(module, choice, precision, best, tried, bounded);
-  if (!best && whole.refuse)
+  tryPipelines(module, choice, precision, mustBeat, best, tried, bounded);
+  if (!best && (whole.refuse || (mustBeat < INFINITY && errors.empty())))
     return whole;
   if (!best) {
     for (Diagnostic &error : errors)
@@ -109,13 +110,13 @@ static FailureOr<FoundPlan> searchAllStages(ModuleOp module, const PlanChoice &c
   return std::move(*best);
 }
 
-FailureOr<FoundPlan> windlass::searchStages(ModuleOp module, const PlanChoice &choice, StringRef precision,
-                                            Begin begin) {
+FailureOr<FoundPlan> windlass::searchStages(ModuleOp module, const PlanChoice &choice, StringRef precision, Begin begin,
+                                            double mustBeat) {
   auto start = std::chrono::steady_clock::now();
   ThreadedContext threaded(module.getContext());
   Meshes bounded;
   auto search = choice.searchesStages ? searchAllStages : searchGivenStages;
-  FailureOr<FoundPlan> found = search(module, choice, precision, begin, bounded);
+  FailureOr<FoundPlan> found = search(module, choice, precision, begin, mustBeat, bounded);
   if (failed(found) || !found->planned)
     return found;
   certify(bounded, found->mesh, static_cast<int>(choice.searchThreads), found->summary);

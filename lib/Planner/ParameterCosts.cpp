@@ -205,7 +205,10 @@ ParameterTimes ParameterCosts::getTimes(const ParameterLabel &label) const {
   times.exposed += toCost(1, getConversionPicoseconds(label));
   if (addsOnHost(label)) {
     int64_t copy = getCopyPicoseconds(label.copies.gradient, traits.sentType),
-            addition = getPicoseconds(costs.getHostCost("", getAdditionWork(label.copies.gradient)));
+            // A step of one micro-batch adds nothing.
+        addition = counts.accumulationSteps > 1
+                       ? getPicoseconds(costs.getHostCost("", getAdditionWork(label.copies.gradient)))
+                       : 0;
     for (auto [window, count] : {std::pair(WindowKind::backward, before), {WindowKind::lastBackward, int64_t(1)}}) {
       times.copies[window] += toCost(count, copy);
       times.computed[window] += toCost(count, addition);

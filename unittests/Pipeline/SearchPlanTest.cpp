@@ -53,7 +53,7 @@ TEST(SearchPlanTest, TheSearchedModuleStaysAsItIs) {
   PlanChoice choice;
   choice.cluster = llvm::cantFail(findCluster("cpu:2"));
   choice.pins = {"matmul=whole"};
-  FailureOr<FoundPlan> found = searchStages(*module, choice, "f32", /*begin=*/{});
+  FailureOr<FoundPlan> found = searchStages(*module, choice, "f32", /*begin=*/{}, INFINITY);
   ASSERT_TRUE(succeeded(found));
   EXPECT_EQ(print(*module), before);
   EXPECT_TRUE(found->planned.get()->hasAttr(plan::kMeshAttr));
@@ -62,10 +62,16 @@ TEST(SearchPlanTest, TheSearchedModuleStaysAsItIs) {
   EXPECT_TRUE(found->summary.boundNanoseconds.has_value());
   EXPECT_LE(found->summary.boundNanoseconds, found->summary.costNanoseconds);
 
+  // Nothing is shorter than a step that takes no time.
+  FailureOr<FoundPlan> shorter = searchStages(*module, choice, "f32", /*begin=*/{}, 0);
+  ASSERT_TRUE(succeeded(shorter));
+  EXPECT_FALSE(shorter->planned);
+  EXPECT_FALSE(shorter->refuse);
+
   // Nor does it change where nothing fits.
   choice.memoryLimit = 1;
   ScopedDiagnosticHandler silent(&context, [](Diagnostic &) { return success(); });
-  FailureOr<FoundPlan> none = searchStages(*module, choice, "f32", /*begin=*/{});
+  FailureOr<FoundPlan> none = searchStages(*module, choice, "f32", /*begin=*/{}, INFINITY);
   ASSERT_TRUE(succeeded(none));
   EXPECT_FALSE(none->planned);
   EXPECT_TRUE(failed(none->refuse()));

@@ -97,6 +97,11 @@ TEST_F(ParameterCostsTest, GradientsOnTheHost) {
   ParameterTimes times = makeCosts().getTimes(makeLabel(kGradient));
   EXPECT_THAT(times.copies, ElementsAre(Pair(WindowKind::backward, 3 * 96), Pair(WindowKind::lastBackward, 96)));
   EXPECT_THAT(times.computed, ElementsAre(Pair(WindowKind::backward, 3 * 144), Pair(WindowKind::lastBackward, 144)));
+  // A step of one micro-batch adds nothing.
+  times =
+      ParameterCosts(traits, *reshards, devices.costs, {/*accumulationSteps=*/1, 768}).getTimes(makeLabel(kGradient));
+  EXPECT_EQ(times.copies[WindowKind::lastBackward], 96);
+  EXPECT_EQ(times.computed[WindowKind::lastBackward], 0);
 }
 
 TEST_F(ParameterCostsTest, WeightsOnTheHost) {

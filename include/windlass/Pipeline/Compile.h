@@ -36,10 +36,12 @@ struct CompilationEvents {
   std::function<void(llvm::StringRef line)> warning;
 };
 
-/// A choice of what the host's memory holds, and the simulated step of the plan with it; none where no plan fits.
+/// A choice of what the host's memory holds, and the simulated step of the plan with it; none where no plan fits, or
+/// none is likely to have a shorter step than those that were found before, for which `hadToBeat` is set.
 struct OffloadTry {
   plan::Offload offload = plan::Offload::none;
   std::optional<double> stepSeconds;
+  bool hadToBeat = false;
 };
 
 /// A number of merged micro-batches, and the simulated step of the plan with it; none where no plan fits.
@@ -123,7 +125,7 @@ private:
   mlir::LogicalResult applyOne(const PlanChoice &choice, Purpose purpose);
   mlir::LogicalResult searchPlan(const PlanChoice &choice, Purpose purpose);
   /// Searches a plan for a module at L2 that is labelled with the offload of `choice`, as a trial.
-  mlir::FailureOr<FoundPlan> searchWithOffload(mlir::ModuleOp unplanned, const PlanChoice &choice);
+  mlir::FailureOr<FoundPlan> searchWithOffload(mlir::ModuleOp unplanned, const PlanChoice &choice, double mustBeat);
   /// Returns the offload of `choice`; where it is searched, the one with which the named strategy has the shortest
   /// step.
   plan::Offload chooseOffload(const PlanChoice &choice);
