@@ -25,22 +25,29 @@ struct Issue {
 /// Says behind how many commands of a function a storage is free for a command of another stream.
 class StorageUses {
 public:
-  explicit StorageUses(ArrayRef<Command> commands) : end(commands.size()) {
-    llvm::DenseMap<int64_t, std::pair<unsigned, size_t>> records; // by event: its stream, and the place behind it
+  StorageUses(ArrayRef<Command> commands, size_t streams) : end(commands.size()), awaited(streams) {
+    // By stream, for each stream: the place up to which its commands are over. A wait brings what the stream of its
+    // record has waited for besides.
+    std::vector<std::vector<size_t>> over(streams, std::vector<size_t>(streams, 0));
+    llvm::DenseMap<int64_t, std::vector<size_t>> records; // by event
     for (auto [i, command] : llvm::enumerate(commands)) {
       for (const View &view : llvm::concat<const View>(command.ins, command.outs))
         last[view.storage][command.stream] = i + 1;
-      if (command.kind == Command::Kind::Record)
-        records[command.event] = {command.stream, i + 1};
-      else if (command.kind == Command::Kind::Wait && command.stream == kComputeStream)
-        if (auto [stream, place] = records.lookup(command.event); place > 0)
-          awaited[stream].push_back({place, i + 1});
-    }
-    // A stream ends its commands in order, so that a wait for a later record of it serves for an earlier one too.
-    for (auto &[stream, waits] : awaited) {
-      llvm::sort(waits);
-      for (size_t i = waits.size(); i-- > 1;)
-        waits[i - 1].second = std::min(waits[i - 1].second, waits[i].second);
+      std::vector<size_t> &own = over[command.stream];
+      if (command.kind == Command::Kind::Record) {
+        own[command.stream] = i + 1;
+        records[command.event] = own;
+      } else if (command.kind == Command::Kind::Wait) {
+        auto record = records.find(command.event);
+        if (record == records.end())
+          continue;
+        for (auto [stream, place] : llvm::enumerate(record->second))
+          if (place > own[stream]) {
+            own[stream] = place;
+            if (command.stream == kComputeStream)
+              awaited[stream].push_back({place, i + 1});
+          }
+      }
     }
   }
 
@@ -58,23 +65,21 @@ public:
 private:
   /// Returns the place behind which the compute stream has waited for what `stream` did before `place`.
   size_t getAwaited(unsigned stream, size_t place) const {
-    auto waits = awaited.find(stream);
-    if (waits == awaited.end())
-      return end;
-    auto first = llvm::lower_bound(waits->second, std::pair(place, size_t(0)));
-    return first == waits->second.end() ? end : first->second;
+    auto first = llvm::lower_bound(awaited[stream], std::pair(place, size_t(0)));
+    return first == awaited[stream].end() ? end : first->second;
   }
 
   size_t end;
   llvm::DenseMap<unsigned, llvm::SmallDenseMap<unsigned, size_t, 2>> last;
-  /// By stream: the places behind its records, in order, and behind the compute stream's waits for them.
-  llvm::DenseMap<unsigned, std::vector<std::pair<size_t, size_t>>> awaited;
+  /// By stream: places up to which its commands are over, and those from which on the compute stream knows it; both in
+  /// order.
+  std::vector<std::vector<std::pair<size_t, size_t>>> awaited;
 };
 
 class Composer {
 public:
   Composer(ProgramLowering &program, std::vector<Command> backward, Location loc)
-      : program(program), uses(backward), backward(std::move(backward)), loc(loc) {}
+      : program(program), uses(backward, program.streams.size()), backward(std::move(backward)), loc(loc) {}
 
   void addBucket(Bucket &bucket) {
     Issue issue;

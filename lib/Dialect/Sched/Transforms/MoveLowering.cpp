@@ -2,6 +2,7 @@
 #include "FunctionLowering.h"
 
 #include "windlass/Dialect/Sched/Analysis/Owner.h"
+#include "windlass/Dialect/Sched/IR/StepFunctions.h"
 #include "windlass/Dialect/Sched/IR/Streams.h"
 
 using namespace mlir;
@@ -136,7 +137,10 @@ LogicalResult FunctionLowering::lowerMove(MoveOp op) {
   bool isFromDevice = kind == StreamKind::d2h;
   Command command(Command::Kind::Launch, op.getLoc());
   command.kernel = KernelKind::copy;
-  command.stream = program.getStream(*kind);
+  // What an update beside the backward pass brings back waits for the host. What the passes fetch does not wait behind
+  // it.
+  bool isUpdated = kind == StreamKind::h2d && hasRole(function, StepRole::reduce);
+  command.stream = isUpdated ? program.getStream(*kind, "h2d_updates") : program.getStream(*kind);
   command.repeat = op->getAttr(plan::kRepeatAttr);
   command.id = op->getAttr(train::kIdAttr);
   command.owner = getOwner(op, program.getSymbols());

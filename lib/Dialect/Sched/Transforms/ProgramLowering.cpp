@@ -106,11 +106,11 @@ FlatSymbolRefAttr ProgramLowering::getIdentityFunction(Type element) {
   return known = FlatSymbolRefAttr::get(program.getContext(), name);
 }
 
-unsigned ProgramLowering::getStream(StreamKind kind) {
+unsigned ProgramLowering::getStream(StreamKind kind, StringRef name) {
   for (auto [number, stream] : llvm::enumerate(streams))
-    if (stream.kind == kind)
+    if (stream.name == name)
       return number;
-  streams.push_back({stringifyStreamKind(kind).str(), kind});
+  streams.push_back({name.str(), kind});
   return streams.size() - 1;
 }
 

@@ -131,8 +131,10 @@ public:
   int64_t events = 0;
 
   unsigned addTransient(int64_t bytes, plan::MemoryKind memory);
-  /// Returns the number of the stream of a kind that a program has one of at most. It is created at its first use.
-  unsigned getStream(StreamKind kind);
+  /// Returns the number of the stream of this name and kind. It is created at its first use.
+  unsigned getStream(StreamKind kind, llvm::StringRef name);
+  /// Returns the number of the stream that has the name of its kind.
+  unsigned getStream(StreamKind kind) { return getStream(kind, stringifyStreamKind(kind)); }
   /// Whether resources are on a disk.
   bool usesDisk() const { return hasDisk; }
   ResourceOp getResource(mlir::FlatSymbolRefAttr name) { return symbols.lookup<ResourceOp>(name.getValue()); }
