@@ -82,6 +82,8 @@ void windlass::addPhase(OpPassManager &manager, Phase phase, const FunctionsOpti
     // What is gathered early are units.
     programs.addPass(sched::createJoinCollectives());
     programs.addPass(sched::createOverlapCollectives());
+    // What reads scattered gradients would keep them from being joined.
+    programs.addPass(sched::createSquareEarly());
     return;
   }
   case Phase::lowerToCommands: {

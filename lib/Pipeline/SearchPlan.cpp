@@ -95,6 +95,15 @@ static OwningOpRef<ModuleOp> planByLastResort(ModuleOp module, const planner::Pl
   return {};
 }
 
+/// Returns what says that no plan of so many stages fits into `limit` bytes, and fails.
+static std::function<LogicalResult()> refuseStages(MLIRContext *context, int64_t stages, int64_t limit) {
+  return [=]() -> LogicalResult {
+    return emitError(context, Code::memory) << "no plan of " << stages << " stages was found that fits into "
+                                            << std::to_string(limit) << " bytes per device; choose other --stages or "
+                                            << "give a higher --memory-limit";
+  };
+}
+
 static planner::SearchLimits makeLimits(const PlanChoice &choice) {
   planner::SearchLimits limits;
   limits.memoryBytes = getSearchedMemory(choice);
@@ -144,11 +153,7 @@ FailureOr<FoundPlan> windlass::searchPlan(ModuleOp module, const PlanChoice &cho
   if (!isBounded && mustBeat < INFINITY)
     return found;
   if (!isBounded && isPipeline) {
-    found.refuse = [context, stages = choice.pipeline.positions, limit = choice.getMemoryLimit()]() -> LogicalResult {
-      return emitError(context, Code::memory) << "no plan of " << stages << " stages was found that fits into "
-                                              << std::to_string(limit) << " bytes per device; choose other --stages or "
-                                              << "give a higher --memory-limit";
-    };
+    found.refuse = refuseStages(context, choice.pipeline.positions, choice.getMemoryLimit());
     return found;
   }
   if (!isBounded) {

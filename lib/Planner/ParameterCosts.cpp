@@ -153,7 +153,6 @@ void ParameterCosts::addUpdate(const ParameterLabel &label, ParameterTimes &time
   bool converts = traits.sentType != traits.type && !traits.updatesFromSent && !isAdded;
   int64_t computed =
               onHost(update) + (average ? onHost(*average) : 0) + (converts ? onHost(getConversionWork(master)) : 0),
-          squares = addsOnHost(label) ? onHost(getSquaresWork(label.copies.gradient, label)) : 0,
           there = addsOnHost(label) ? 0 : getCopyPicoseconds(master, traits.sentType),
           back = isFetched(label) ? 0 : getCopyPicoseconds(master, traits.computeType),
           disk = label.memories.state == plan::MemoryKind::disk // read and written
@@ -161,13 +160,23 @@ void ParameterCosts::addUpdate(const ParameterLabel &label, ParameterTimes &time
                      : 0;
   // The gradients of some parameters are copied there, and the weights of others back, beside the update of one.
   if (!runsEarly()) {
-    times.exposed = toCost(1, std::max({computed + squares, there, back, disk}));
+    times.exposed = toCost(1, std::max({computed, there, back, disk}));
     return;
   }
-  times.exposed = toCost(1, squares);
   times.copies[WindowKind::lastBackward] += toCost(1, there);
   times.computed[WindowKind::lastBackward] += toCost(1, std::max(computed, disk));
   times.fetches[WindowKind::lastBackward] += toCost(1, back);
+}
+
+void ParameterCosts::addHostSquares(const ParameterLabel &label, ParameterTimes &times) const {
+  OperatorWork squares = getSquaresWork(label.copies.gradient, label);
+  int64_t onHost = toCost(1, getPicoseconds(costs.getHostCost("", squares)));
+  if (!traits.squaresEarly)
+    times.exposed += onHost;
+  else if (squaresOnDevice())
+    times.exposed += toCost(1, costs.getPicoseconds(squares));
+  else
+    times.computed[WindowKind::lastBackward] += onHost;
 }
 
 ParameterTimes ParameterCosts::getTimes(const ParameterLabel &label) const {
@@ -213,6 +222,7 @@ ParameterTimes ParameterCosts::getTimes(const ParameterLabel &label) const {
       times.copies[window] += toCost(count, copy);
       times.computed[window] += toCost(count, addition);
     }
+    addHostSquares(label, times);
   }
   // The update brings the master to the layout that the weight has between steps.
   if (label.copies.compute != label.copies.master)
@@ -286,7 +296,7 @@ LeastParameterTimes ParameterCosts::getLeastTimes(const ParameterLabel &label) c
   if (label.memories.state == plan::MemoryKind::disk)
     (updatesEarly ? times.diskEarly : times.diskUpdate) =
         2 * costs.getLeastDiskPicoseconds(static_cast<double>(getStateBytes(label))) / 1000;
-  if (!addsOnHost(label)) {
+  if (!addsOnHost(label) || squaresOnDevice()) {
     times.squares = costs.getLeastPicoseconds(squares, /*hasLaunch=*/false) / 1000;
     return times;
   }
@@ -297,7 +307,7 @@ LeastParameterTimes ParameterCosts::getLeastTimes(const ParameterLabel &label) c
   if (isSurelyThere) {
     // The first micro-batch's gradient is copied, which is less work.
     times.hostAdditions = before * (costs.getLeastHostPicoseconds(getAdditionWork(gradient)) / 1000);
-    times.hostUpdate += costs.getLeastHostPicoseconds(squares) / 1000;
+    (traits.squaresEarly ? times.hostEarly : times.hostUpdate) += costs.getLeastHostPicoseconds(squares) / 1000;
   }
   return times;
 }

@@ -55,6 +55,8 @@ struct ParameterTraits {
   int64_t wholeStateBytes = 0;
   /// Whether one of the states is a moving average, which is moved by a command of its own.
   bool hasAverage = false;
+  /// Whether squares of a gradient that the host holds are summed beside the backward pass (`sched-square-early`).
+  bool squaresEarly = false;
   /// Whether the update needs no gradient but the parameter's own, so that the host begins it beside the backward pass
   /// (`sched-update-early`).
   bool updatesEarly = false;
@@ -165,6 +167,10 @@ private:
   std::optional<OperatorWork> getAverageWork(plan::LayoutAttr master) const;
   /// Adds the time of the update, and of the copies between memories that it needs.
   void addUpdate(const ParameterLabel &label, ParameterTimes &times) const;
+  /// Whether the device squares gradients that go to the host: those of one micro-batch, before it copies them.
+  bool squaresOnDevice() const { return traits.squaresEarly && counts.accumulationSteps == 1; }
+  /// Adds the sum of the squares of a gradient that the host holds.
+  void addHostSquares(const ParameterLabel &label, ParameterTimes &times) const;
   /// Whether the host updates the parameter beside the backward pass.
   bool runsEarly() const { return traits.updatesEarly && costs.overlapsCollectives(); }
   /// Returns the least nanoseconds of a collective of gradients, over the data-parallel ranks that surely take part and

@@ -22,12 +22,14 @@ static SmallVector<Value> getNewValues(train::ParameterOp parameter) {
   return values;
 }
 
-/// Whether a parameter's update computes element by element from one gradient only, in a step whose positions have one
-/// chunk each.
-static bool updatesEarly(train::ParameterOp parameter) {
+/// Whether the positions of the step have one chunk each.
+static bool hasOneChunk(train::ParameterOp parameter) {
   auto pipeline = parameter->getParentOfType<ModuleOp>()->getAttrOfType<plan::PipelineAttr>(plan::kPipelineAttr);
-  if (pipeline && pipeline.countChunks() > pipeline.getPositions())
-    return false;
+  return !pipeline || pipeline.countChunks() == pipeline.getPositions();
+}
+
+/// Whether a parameter's update computes element by element from one gradient only.
+static bool updatesFromOneGradient(train::ParameterOp parameter) {
   SmallVector<Value> open = getNewValues(parameter);
   llvm::DenseSet<Value> seen;
   int64_t gradients = 0;
@@ -67,7 +69,8 @@ static ParameterTraits getTraits(const ParameterGroup &group) {
   traits.states = group.states;
   traits.wholeStateBytes = group.wholeStateBytes;
   traits.hasAverage = group.hasAverage;
-  traits.updatesEarly = updatesEarly(first);
+  traits.squaresEarly = hasOneChunk(first);
+  traits.updatesEarly = hasOneChunk(first) && updatesFromOneGradient(first);
   auto members = static_cast<int64_t>(group.parameters.size());
   int64_t backward = llvm::count_if(group.reads, [](train::ReadOp read) { return read->hasAttr(train::kForwardAttr); });
   traits.backwardReads = backward / members;

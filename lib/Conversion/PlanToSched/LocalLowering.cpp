@@ -69,6 +69,10 @@ LogicalResult LocalLowering::lower(Operation &op) {
   }
   if (auto write = llvm::dyn_cast<train::WriteOp>(op))
     return lower(write);
+  if (auto sum = llvm::dyn_cast<train::AccumulateOp>(op); sum && isMixed(sum)) {
+    lowerMixed(sum);
+    return success();
+  }
   bool isOnHost = runsOnHost(op);
   if (isOnHost)
     bringToHost(op);
@@ -229,6 +233,29 @@ LogicalResult LocalLowering::lower(plan::ReshardOp reshard) {
     return failure();
   mapping.map(reshard.getResult(), *part);
   return success();
+}
+
+bool LocalLowering::isMixed(train::AccumulateOp sum) const {
+  auto isHere = [&](Value term) { return mapping.contains(term); };
+  return llvm::any_of(sum.getInputs(), isHere) && !llvm::all_of(sum.getInputs(), isHere);
+}
+
+void LocalLowering::lowerMixed(train::AccumulateOp sum) {
+  SmallVector<Value> here, there;
+  for (Value term : sum.getInputs())
+    if (mapping.contains(term))
+      here.push_back(mapping.lookup(term));
+    else
+      there.push_back(onHost.lookup(term));
+  auto add = [&](ArrayRef<Value> terms) {
+    auto part = train::AccumulateOp::create(builder, sum.getLoc(), terms.front().getType(), terms);
+    copyLabels(*sum, part);
+    if (Attribute layouts = sum->getAttr(plan::kLayoutsAttr); layouts && keepsLayouts)
+      part->setAttr(plan::kLayoutsAttr, layouts);
+    return part.getResult();
+  };
+  Value own = add(here), moved = move(*sum, add(there), plan::MemoryKind::device);
+  mapping.map(sum.getResult(), add({own, moved}));
 }
 
 LogicalResult LocalLowering::lower(train::WriteOp write) {

@@ -51,6 +51,10 @@ private:
   ResourceOp getReducedGradient(mlir::Operation &op);
 
   mlir::LogicalResult lower(plan::ReshardOp reshard);
+  /// Whether only some of the terms of a sum are in the host's memory.
+  bool isMixed(train::AccumulateOp sum) const;
+  /// Adds up what each memory has by itself, so that one sum is moved to the device, and not each term.
+  void lowerMixed(train::AccumulateOp sum);
   /// Stores a new value of the master, and of the compute copy where that is a resource of its own.
   mlir::LogicalResult lower(train::WriteOp write);
   void store(train::WriteOp write, ResourceOp resource, mlir::Value value);

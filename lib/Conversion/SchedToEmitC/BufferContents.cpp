@@ -51,6 +51,7 @@ static Label labelOf(sched::ResourceOp resource) {
   case sched::ResourceKind::loss:
   case sched::ResourceKind::grad_norm:
   case sched::ResourceKind::evaluate:
+  case sched::ResourceKind::squares:
   case sched::ResourceKind::sent:
   case sched::ResourceKind::received:
     return Label::ofName(logical);

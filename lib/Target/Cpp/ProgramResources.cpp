@@ -48,6 +48,7 @@ FailureOr<ProgramResources> ProgramResources::collect(sched::ProgramOp program) 
       all.reduced[resource.getOfAttr().getAttr()] = resource;
       break;
     case sched::ResourceKind::value:
+    case sched::ResourceKind::squares:
       break;
     case sched::ResourceKind::sent:
     case sched::ResourceKind::received:

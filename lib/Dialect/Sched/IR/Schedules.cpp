@@ -83,6 +83,17 @@ LogicalResult windlass::sched::checkSteps(ModuleOp module) {
   return diagnostic;
 }
 
+FailureOr<bool> windlass::sched::hasOneMicroBatch(ProgramOp program) {
+  bool hasOne = false;
+  for (ScheduleOp op : program.getOps<ScheduleOp>()) {
+    FailureOr<schedule::Schedule> step = expandSchedule(op);
+    if (failed(step))
+      return failure();
+    hasOne = llvm::all_of(step->actions, [](const schedule::Action &its) { return its.microBatch <= 0; });
+  }
+  return hasOne;
+}
+
 LogicalResult windlass::sched::checkSlots(ScheduleOp op) {
   FailureOr<schedule::Schedule> step = expandSchedule(op);
   if (failed(step))
@@ -96,12 +107,11 @@ LogicalResult windlass::sched::checkSlots(ScheduleOp op) {
     int64_t given = slots ? slots.getCount() : 1;
     if (step->getSlots(action.chunk) > given)
       return op.emitOpError("keeps ") << step->getSlots(action.chunk) << " micro-batches of chunk " << action.chunk
-                                      << " in flight, but the chunk has " << given
-                                      << (given == 1 ? " slot" : " slots");
+                                      << " in flight, but the chunk has " << given << (given == 1 ? " slot" : " slots");
     if (handed && step->getHandedSlots(action.chunk) > static_cast<int64_t>(handed.getCount()))
-      return op.emitOpError("hands on ") << step->getHandedSlots(action.chunk) << " backwards of chunk "
-                                         << action.chunk << " at a time, but @" << handed.getSymName()
-                                         << " has room for " << handed.getCount();
+      return op.emitOpError("hands on ") << step->getHandedSlots(action.chunk) << " backwards of chunk " << action.chunk
+                                         << " at a time, but @" << handed.getSymName() << " has room for "
+                                         << handed.getCount();
   }
   return success();
 }

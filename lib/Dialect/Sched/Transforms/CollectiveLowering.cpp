@@ -44,6 +44,12 @@ void FunctionLowering::pushCollective(Operation *op, CollectiveKind kind, train:
     pending[view.storage] = {done, stream};
 }
 
+void FunctionLowering::waitForDelivery(AddToOp op, unsigned storage) {
+  auto it = pending.find(storage);
+  if (it != pending.end() && program.streams[it->second.stream].kind == StreamKind::communicator)
+    pushWait(it->second.event, op.getLoc(), op->getAttr(plan::kRepeatAttr));
+}
+
 LogicalResult FunctionLowering::lowerAllReduce(AllReduceOp op) {
   if (op.getInputs().empty())
     return success();

@@ -149,8 +149,7 @@ LogicalResult FunctionLowering::lowerLoad(LoadOp op) {
 }
 
 LogicalResult FunctionLowering::lowerStore(StoreOp op) {
-  View resource = program.getView(program.getResource(op.getResourceAttr()));
-  View value = views.lookup(op.getValue());
+  View resource = program.getView(program.getResource(op.getResourceAttr())), value = views.lookup(op.getValue());
   if (!(value == resource))
     pushCopy(op, resource, value);
   return success();
@@ -525,12 +524,6 @@ void FunctionLowering::waitFor(const Command &command) {
   for (const View &view : llvm::concat<const View>(command.ins, command.outs))
     if (auto it = pending.find(view.storage); it != pending.end())
       pushWait(it->second.event, command.loc, command.repeat);
-}
-
-void FunctionLowering::waitForDelivery(AddToOp op, unsigned storage) {
-  auto it = pending.find(storage);
-  if (it != pending.end() && program.streams[it->second.stream].kind == StreamKind::communicator)
-    pushWait(it->second.event, op.getLoc(), op->getAttr(plan::kRepeatAttr));
 }
 
 void FunctionLowering::waitForAll() {

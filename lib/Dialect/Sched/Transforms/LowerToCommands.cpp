@@ -33,11 +33,11 @@ struct LowerToCommands : sched::impl::LowerToCommandsBase<LowerToCommands> {
     if (op.lookupSymbol(kDeviceArena))
       return op.emitError("is at the level of commands already");
 
-    bool hasOneMicroBatch = false;
-    FailureOr<llvm::MapVector<int64_t, Slots>> slots = makeSlots(op, hasOneMicroBatch);
-    if (failed(slots))
+    FailureOr<llvm::MapVector<int64_t, Slots>> slots = makeSlots(op);
+    FailureOr<bool> hasOne = hasOneMicroBatch(op);
+    if (failed(slots) || failed(hasOne))
       return failure();
-    ProgramLowering program(op, std::move(*slots), hasOneMicroBatch);
+    ProgramLowering program(op, std::move(*slots), *hasOne);
     for (int64_t chunk : getChunks(op))
       if (failed(lowerChunk(program, chunk)))
         return failure();
@@ -49,9 +49,8 @@ struct LowerToCommands : sched::impl::LowerToCommandsBase<LowerToCommands> {
     return success();
   }
 
-  /// Returns the slots of each chunk; none where one chunk has one micro-batch in flight. Sets `hasOneMicroBatch` where
-  /// a rank has a single micro-batch in a step.
-  static FailureOr<llvm::MapVector<int64_t, Slots>> makeSlots(ProgramOp op, bool &hasOneMicroBatch) {
+  /// Returns the slots of each chunk; none where one chunk has one micro-batch in flight.
+  static FailureOr<llvm::MapVector<int64_t, Slots>> makeSlots(ProgramOp op) {
     llvm::MapVector<int64_t, Slots> slots;
     SmallVector<int64_t> chunks = getChunks(op);
     for (int64_t chunk : chunks)
@@ -60,7 +59,6 @@ struct LowerToCommands : sched::impl::LowerToCommandsBase<LowerToCommands> {
       FailureOr<schedule::Schedule> step = expandSchedule(schedule);
       if (failed(step))
         return failure();
-      hasOneMicroBatch = llvm::all_of(step->actions, [](const schedule::Action &its) { return its.microBatch <= 0; });
       for (int64_t chunk : chunks)
         slots[chunk] = {{step->getSlots(chunk)}, {step->getHandedSlots(chunk)}};
     }

@@ -33,12 +33,12 @@ sched.program @program on <[]> {
   // L5-NOT: launch copy on @h2d
   // L5: sched.launch softmax on @compute {{.*}} {plan.repeat = #plan.repeat<"block", 0>
   // L5-NOT: sched.launch softmax
-  // L5: sched.launch copy on @h2d {{.*}} {plan.repeat = #plan.repeat<"block", 0>, sched.in_last
+  // L5: sched.launch copy on @h2d_updates {{.*}} {plan.repeat = #plan.repeat<"block", 0>, sched.in_last
   // L5: sched.launch copy on @d2h {{.*}} {plan.repeat = #plan.repeat<"block", 0>, sched.in_last
   // L5: sched.launch sgd on @host {{.*}} sched.in_last, train.id = "step.a"}
   // The last softmax reads the weight @a, which the forward has handed on.
   // L5: sched.launch softmax on @compute
-  // L5: sched.launch copy on @h2d {{.*}}sched.in_last
+  // L5: sched.launch copy on @h2d_updates {{.*}}sched.in_last
   // L5-LABEL: func.func @reduce
   // L5: sched.wait {{.*}} on @compute
   // L5-LABEL: func.func @update

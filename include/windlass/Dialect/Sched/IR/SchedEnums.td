@@ -50,7 +50,8 @@ def Sched_ResourceKind : Sched_Enum<"ResourceKind", "what a resource holds", [
   I32EnumAttrCase<"master", 9>,     // the master copy of a weight whose compute copy has another layout
   I32EnumAttrCase<"reduced", 10>,   // the gradient as @update reads it, where the accumulated one has another layout
   I32EnumAttrCase<"sent", 11>,      // a value that a chunk sends to a neighbour on another position
-  I32EnumAttrCase<"received", 12>   // a value that a neighbour on another position has sent
+  I32EnumAttrCase<"received", 12>,  // a value that a neighbour on another position has sent
+  I32EnumAttrCase<"squares", 13>    // a part of the sum of squares of all gradients, before @update
 ]>;
 def Sched_ResourceKindAttr : EnumAttr<SchedDialect, Sched_ResourceKind, "kind">;
 

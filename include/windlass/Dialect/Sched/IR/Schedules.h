@@ -17,6 +17,9 @@ ScheduleOp createSchedule(mlir::OpBuilder &builder, mlir::Location location, con
 /// Reports an error where the table is too long, or has actions that no program runs.
 mlir::FailureOr<schedule::Schedule> expandSchedule(ScheduleOp op);
 
+/// Whether a rank of the program has a single micro-batch in a step. Reports an error where `expandSchedule` does.
+mlir::FailureOr<bool> hasOneMicroBatch(ProgramOp program);
+
 /// Lists the actions of all programs of a module without a check of their order; the module has passed `checkPrograms`.
 /// Reports an error where a program has no schedule, and where `expandSchedule` reports one.
 mlir::FailureOr<schedule::Pipeline> expandSteps(mlir::ModuleOp module);

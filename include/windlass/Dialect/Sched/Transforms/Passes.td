@@ -65,6 +65,17 @@ def UpdateEarly : Pass<"sched-update-early", "::windlass::sched::ProgramOp"> {
   }];
 }
 
+def SquareEarly : Pass<"sched-square-early", "::windlass::sched::ProgramOp"> {
+  let summary = "Sums the squares of gradients that the host holds beside the backward pass";
+  let description = [{
+    Afterwards `@update` loads a resource of kind `squares` in place of each sum of squares of gradients of the host. Where
+    a step has one micro-batch, the device sums the squares in the backward, before it copies the gradients there: its
+    memory is several times as fast. Else the host holds the sum of the micro-batches, and `@reduce` sums the squares,
+    beside the updates that `sched-update-early` has moved there. Clipping needs the norm before any update, and waits
+    for it less. Programs of several chunks are left alone.
+  }];
+}
+
 def RouteRows : Pass<"sched-route-rows", "::windlass::sched::ProgramOp"> {
   let summary = "Moves rows of tokens to the ranks with the experts of their choice only";
   let description = [{
