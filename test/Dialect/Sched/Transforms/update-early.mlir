@@ -177,3 +177,64 @@ sched.program @program on <[]> {
   sched.schedule [#sched.action<repeat x 2 of 2>, #sched.action<forward>, #sched.action<backward>, #sched.action<reduce>, #sched.action<update>]
 }
 }
+// -----
+
+// The device waits for a weight from the host by the gather that follows the copy, so that the weight may be updated
+// beside the next operators.
+#split = #plan.layout<[<[<8, ["data"]>]>]>
+#split_host = #plan.layout<[<[<8, ["data"]>]>] memory = host>
+module {
+sched.program @program on <[<"data", 2>]> {
+  sched.resource parameter @weight : tensor<4xf32> of tensor<8xf32> #split_host
+  sched.resource state @momentum : tensor<4xf32> of tensor<8xf32> #split_host
+  sched.resource gradient @gradient : tensor<4xf32> of tensor<8xf32> #split_host
+  sched.resource gradient @gradient_b : tensor<4xf32> of tensor<8xf32> #split_host
+  sched.resource gradient @gradient_c : tensor<4xf32> of tensor<8xf32> #split_host
+  sched.resource gradient @unused : tensor<4xf32> of tensor<8xf32> #split_host
+  sched.resource scalar @rate : tensor<f32> of tensor<f32> <[] memory = host> {scalar = #train<hyperparameter learning_rate>}
+  func.func @forward() -> tensor<8xf32> attributes {sched.step = #sched.step<forward, chunk 0>} {
+    %x = train.constant dense<2.0> : tensor<8xf32>
+    return %x : tensor<8xf32>
+  }
+  // L5-LABEL: func.func @backward
+  // L5: sched.launch copy on @h2d
+  // L5: sched.launch_collective{{ +}}all_gather
+  // L5: sched.launch sgd on @host {{.*}}sched.in_last, train.id = "step"}
+  // L5: sched.launch softmax {{.*}}train.id = "last"
+  // L5: return
+  func.func @backward(%y: tensor<8xf32>) attributes {sched.step = #sched.step<backward, chunk 0>} {
+    %part = sched.load @weight : tensor<4xf32>
+    %here = sched.move %part to device : tensor<4xf32>
+    %w = sched.all_gather %here dim 0 over ["data"] : tensor<4xf32> -> tensor<8xf32>
+    %a = train.softmax %w : tensor<8xf32>
+    %ga = sched.reduce_scatter %a dim 0 over ["data"] : tensor<8xf32> -> tensor<4xf32>
+    %ta = sched.move %ga to host : tensor<4xf32>
+    sched.add_to @gradient, %ta : tensor<4xf32>
+    %b = train.softmax %y : tensor<8xf32>
+    %gb = sched.reduce_scatter %b dim 0 over ["data"] : tensor<8xf32> -> tensor<4xf32>
+    %tb = sched.move %gb to host : tensor<4xf32>
+    sched.add_to @gradient_b, %tb : tensor<4xf32>
+    %c = train.softmax %b : tensor<8xf32>
+    %gc = sched.reduce_scatter %c dim 0 over ["data"] : tensor<8xf32> -> tensor<4xf32>
+    %tc = sched.move %gc to host : tensor<4xf32>
+    sched.add_to @gradient_c, %tc : tensor<4xf32>
+    %d = train.softmax %c : tensor<8xf32> {train.id = "last"}
+    %gd = sched.reduce_scatter %d dim 0 over ["data"] : tensor<8xf32> -> tensor<4xf32>
+    %td = sched.move %gd to host : tensor<4xf32>
+    sched.store @unused, %td : tensor<4xf32>
+    return
+  }
+  func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} { return }
+  func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} {
+    %g = sched.load @gradient : tensor<4xf32>
+    %m = sched.load @weight : tensor<4xf32>
+    %v = sched.load @momentum : tensor<4xf32>
+    %r = sched.load @rate : tensor<f32>
+    %n, %p = train.sgd %m, %v, %g, %r, %r, %r, %r {train.id = "step"} : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>) -> (tensor<4xf32>, tensor<4xf32>)
+    sched.store @weight, %n : tensor<4xf32>
+    sched.store @momentum, %p : tensor<4xf32>
+    return
+  }
+  sched.schedule [#sched.action<forward>, #sched.action<backward>, #sched.action<reduce>, #sched.action<update>]
+}
+}
