@@ -137,8 +137,8 @@ LogicalResult ScheduleTrials::fitBuckets() {
 }
 
 bool ScheduleTrials::isPromising(const planner::Candidate &candidate) const {
-  double least = std::min(std::max(bestCost, bestSeconds), mustBeat);
-  return !isBehind() && getSeconds(candidate, candidate.guessNanoseconds) < least * (1 - 1.0 / kWorthTry);
+  double least = std::min(std::max(bestCost, bestSeconds) * (1 - 1.0 / kWorthTry), mustBeat);
+  return !isBehind() && getSeconds(candidate, candidate.guessNanoseconds) < least;
 }
 
 bool ScheduleTrials::isNear(const planner::Candidate &named) const {

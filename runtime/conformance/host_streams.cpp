@@ -114,5 +114,23 @@ TEST(HostStream, StopsAtTheFirstError) {
   EXPECT_EQ(x[0], 0);
 }
 
+TEST(HostStreams, CopiesOverOneLinkTakeTurns) {
+  constexpr std::int64_t n = 100000, rate = 40'000'000;
+  const tensor a({n}), b({n}), to_a({n}), to_b({n});
+  emulated_link link;
+  link.set_rate(rate);
+  const std::unique_ptr<stream> first = make_worker_stream(1, nullptr, 0), second = make_worker_stream(1, nullptr, 0);
+  first->use_link(&link);
+  second->use_link(&link);
+  const double begin = clock_seconds();
+  EXPECT_STATUS_OK(copy(*first, to_a, a));
+  EXPECT_STATUS_OK(copy(*second, to_b, b));
+  EXPECT_STATUS_OK(first->synchronize());
+  EXPECT_STATUS_OK(second->synchronize());
+  EXPECT_GE(clock_seconds() - begin, 2.0 * n * sizeof(float) / rate);
+  expect_near(to_a, a.values(), 0);
+  expect_near(to_b, b.values(), 0);
+}
+
 } // namespace
 } // namespace windlass::rt::testing

@@ -252,6 +252,8 @@ status context::create_streams(const job &j, const program &p, std::int32_t thre
   for (std::int64_t i = 0; i < p.communicators.size; ++i)
     is_alone[static_cast<std::size_t>(p.communicators[i].stream)] =
         communicators_[static_cast<std::size_t>(i)]->size() == 1;
+  to_device_.set_rate(j.emulated.link);
+  to_host_.set_rate(j.emulated.link);
   for (std::int32_t i = 0; i < p.streams.size; ++i) {
     if (p.streams[i].kind == stream_kind::compute) {
       compute_ = i;
@@ -268,8 +270,11 @@ status context::create_streams(const job &j, const program &p, std::int32_t thre
       streams_.push_back(
           make_worker_stream(detail::backend_has_device ? threads : 1, nullptr, 0, stream_priority::high));
     }
-    if (p.streams[i].kind == stream_kind::h2d || p.streams[i].kind == stream_kind::d2h)
-      streams_.back()->keep_rate(j.emulated.link);
+    // Streams of one direction share the link.
+    if (p.streams[i].kind == stream_kind::h2d)
+      streams_.back()->use_link(&to_device_);
+    else if (p.streams[i].kind == stream_kind::d2h)
+      streams_.back()->use_link(&to_host_);
     streams_.back()->multiply_tf32(j.precision && std::strcmp(j.precision, "tf32") == 0);
   }
   return {};

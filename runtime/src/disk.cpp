@@ -77,9 +77,6 @@ status disk_file::move_pages(bool writes, std::int64_t offset, std::byte *memory
 
 status disk_file::move(channel &way, std::int64_t offset, std::byte *memory, std::int64_t bytes) {
   const std::lock_guard<std::mutex> guard(way.turn);
-  std::unique_lock<std::mutex> alone(emulated_, std::defer_lock);
-  if (bytes_per_second_ > 0)
-    alone.lock();
   const double begin = clock_seconds();
   const std::int64_t whole = is_aligned(memory) ? bytes / disk_page * disk_page : 0;
   if (whole > 0)
@@ -94,7 +91,7 @@ status disk_file::move(channel &way, std::int64_t offset, std::byte *memory, std
       std::memcpy(memory + done, way.pages.get(), size);
     done += part;
   }
-  keep_to_rate(begin, bytes, bytes_per_second_);
+  link_.wait(begin, bytes);
   return {};
 }
 

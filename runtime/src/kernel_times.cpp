@@ -1,12 +1,8 @@
 #include "windlass/rt/kernel_times.h"
 
-#include "windlass/rt/stream.h"
-
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 #include <ctime>
-#include <thread>
 
 namespace windlass::rt {
 
@@ -14,14 +10,6 @@ double clock_seconds() {
   timespec t = {};
   clock_gettime(CLOCK_MONOTONIC, &t);
   return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
-}
-
-void keep_to_rate(double begin, std::int64_t bytes, std::int64_t bytes_per_second) {
-  if (bytes_per_second <= 0)
-    return;
-  const double rest = begin + static_cast<double>(bytes) / static_cast<double>(bytes_per_second) - clock_seconds();
-  if (rest > 0)
-    std::this_thread::sleep_for(std::chrono::duration<double>(rest));
 }
 
 kernel_times::row &kernel_times::find(const work &what) {

@@ -92,7 +92,7 @@ status copy(stream &s, const view &out, const view &in) {
   return s.submit(
       {"copy", 0, bytes_of({out, in}), {out.elements()}},
       [nest, to = out.type, from = in.type, threads = s.threads(), moved = out.elements() * size_of(out.type),
-       rate = s.kept_rate()]() -> status {
+       link = s.link()]() -> status {
         const std::int64_t bytes = size_of(to);
         const double begin = clock_seconds();
         if (to != from) {
@@ -112,7 +112,8 @@ status copy(stream &s, const view &out, const view &in) {
         } else {
           copy_strided<std::uint8_t>(nest, threads);
         }
-        keep_to_rate(begin, moved, rate);
+        if (link)
+          link->wait(begin, moved);
         return {};
       });
 }

@@ -4,6 +4,7 @@
 
 #include "windlass/rt/communicator.h"
 #include "windlass/rt/disk.h"
+#include "windlass/rt/emulated_link.h"
 #include "windlass/rt/program.h"
 #include "windlass/rt/status.h"
 #include "windlass/rt/stream.h"
@@ -77,6 +78,7 @@ private:
   arena scratch_;
   std::vector<event> events_;
   std::vector<std::unique_ptr<communicator>> communicators_, peers_;
+  emulated_link to_device_, to_host_;
   std::vector<std::unique_ptr<stream>> streams_; // after what their commands use: they end first
   std::vector<std::int32_t> coordinates_, axis_sizes_;
   std::int32_t rank_ = 0, ranks_ = 1, compute_ = 0;

@@ -2,6 +2,7 @@
 #ifndef WINDLASS_RT_DISK_H
 #define WINDLASS_RT_DISK_H
 
+#include "windlass/rt/emulated_link.h"
 #include "windlass/rt/status.h"
 #include "windlass/rt/stream.h"
 #include "windlass/rt/view.h"
@@ -33,7 +34,7 @@ public:
   /// matter.
   status open(const std::string &folder, std::int64_t bytes);
   /// Lets reads and writes keep to a rate in bytes per second, which they share; 0 ends this.
-  void keep_rate(std::int64_t bytes_per_second) { bytes_per_second_ = bytes_per_second; }
+  void keep_rate(std::int64_t bytes_per_second) { link_.set_rate(bytes_per_second); }
   /// Reads or writes `bytes` bytes from `offset` on, a multiple of `disk_page`. Up to the next such multiple nothing
   /// else is in the file: what is written there is undefined.
   status read(std::int64_t offset, std::byte *to, std::int64_t bytes) { return move(reading_, offset, to, bytes); }
@@ -55,8 +56,7 @@ private:
   int descriptor_ = -1;
   std::string folder_;
   channel reading_, writing_;
-  std::int64_t bytes_per_second_ = 0;
-  std::mutex emulated_; ///< what keeps to the rate moves one after another
+  emulated_link link_;
 };
 
 /// out <- in, where one of both is in an arena of kind disk of the rank and the other one in memory of the host. Views

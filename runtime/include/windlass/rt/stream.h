@@ -3,6 +3,7 @@
 #ifndef WINDLASS_RT_STREAM_H
 #define WINDLASS_RT_STREAM_H
 
+#include "windlass/rt/emulated_link.h"
 #include "windlass/rt/kernel_times.h"
 #include "windlass/rt/status.h"
 
@@ -50,9 +51,9 @@ public:
   bool multiplies_tf32() const { return multiplies_tf32_; }
   void multiply_tf32(bool on) { multiplies_tf32_ = on; }
 
-  /// Lets copies keep to a rate in bytes per second, as if they went over a link; 0 ends this.
-  void keep_rate(std::int64_t bytes_per_second) { bytes_per_second_ = bytes_per_second; }
-  std::int64_t kept_rate() const { return bytes_per_second_; }
+  /// Lets copies keep to the rate of a link, which outlives the stream's commands; null ends this.
+  void use_link(emulated_link *link) { link_ = link; }
+  emulated_link *link() const { return link_; }
 
   /// Adds the time of each later command that says what it does to `times`; null stops this. Called while the stream
   /// has nothing to do; afterwards `times` knows all of its commands.
@@ -92,14 +93,10 @@ protected:
   std::int32_t threads_ = 1;
   std::byte *scratch_ = nullptr;
   std::int64_t scratch_bytes_ = 0;
-  std::int64_t bytes_per_second_ = 0;
+  emulated_link *link_ = nullptr;
   kernel_times *times_ = nullptr;
   bool multiplies_tf32_ = false;
 };
-
-/// Sleeps until a copy of `bytes` that began at `begin`, in seconds of clock_seconds(), would be over at a rate of
-/// `bytes_per_second`; returns at once where the rate is 0.
-void keep_to_rate(double begin, std::int64_t bytes, std::int64_t bytes_per_second);
 
 /// The bytes that a worker stream takes besides its thread.
 constexpr std::int64_t stream_bytes = static_cast<std::int64_t>(stream::slots * (stream::slot_bytes + 64));
