@@ -137,8 +137,10 @@ LogicalResult ScheduleTrials::fitBuckets() {
 }
 
 bool ScheduleTrials::isPromising(const planner::Candidate &candidate) const {
-  double least = std::min(std::max(bestCost, bestSeconds) * (1 - 1.0 / kWorthTry), mustBeat);
-  return !isBehind() && getSeconds(candidate, candidate.guessNanoseconds) < least;
+  double least = std::max(bestCost, bestSeconds) * (1 - 1.0 / kWorthTry);
+  // It may recompute less than the rows of memory say.
+  return !isBehind() && getSeconds(candidate, candidate.guessNanoseconds) < least &&
+         getSeconds(candidate, candidate.costNanoseconds) < mustBeat;
 }
 
 bool ScheduleTrials::isNear(const planner::Candidate &named) const {

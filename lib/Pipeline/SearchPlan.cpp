@@ -20,8 +20,9 @@ static constexpr int kMostNamed = 4;
 
 /// Searches and schedules, again with less memory where a plan takes more than the search expected. The plans of the
 /// later search are scheduled before those that were found for more memory, which are likely to take too much likewise.
-static LogicalResult searchAndSchedule(planner::PlanSearch &plans, planner::SearchLimits limits, ScheduleTrials &trials,
-                                       std::vector<SearchSummary::Named> &named) {
+/// Returns whether the search found plans that fit by its rows of memory.
+static FailureOr<bool> searchAndSchedule(planner::PlanSearch &plans, planner::SearchLimits limits,
+                                         ScheduleTrials &trials, std::vector<SearchSummary::Named> &named) {
   std::vector<planner::Candidate> fittingNamed, candidates;
   auto search = [&] {
     planner::SearchReport report = plans.choose(limits);
@@ -43,6 +44,7 @@ static LogicalResult searchAndSchedule(planner::PlanSearch &plans, planner::Sear
                       std::make_move_iterator(sorted.end()));
   };
   search();
+  bool isFound = !candidates.empty() || !fittingNamed.empty();
   for (int tries = 0; tries < kMostTries;) {
     std::vector<planner::Candidate> next;
     for (const planner::Candidate &candidate : candidates)
@@ -59,7 +61,7 @@ static LogicalResult searchAndSchedule(planner::PlanSearch &plans, planner::Sear
     }
   }
   if (trials.isBehind())
-    return success();
+    return isFound;
   llvm::erase_if(fittingNamed, [&](const planner::Candidate &candidate) { return !trials.take(candidate); });
   for (int tries = 0; tries < kMostNamed; tries += ScheduleTrials::kAtOnce) {
     auto isNear = [&](const planner::Candidate &candidate) { return trials.isNear(candidate); };
@@ -70,14 +72,16 @@ static LogicalResult searchAndSchedule(planner::PlanSearch &plans, planner::Sear
     if (failed(trials.schedule(next)))
       return failure();
   }
-  return failed(trials.deferGathers()) ? failure() : trials.fitBuckets();
+  if (failed(trials.deferGathers()) || failed(trials.fitBuckets()))
+    return failure();
+  return isFound;
 }
 
 /// Plans a copy of the module by a named strategy, as the last resort: it may fit where the search finds nothing that
 /// fits, because the search's rows of memory take the peak of one block for that of all. Takes the thriftiest strategy
-/// that suits the batch and the pins; null where none does.
+/// that suits the batch and the pins, and whose cost is below `mustBeat` seconds; null where none does.
 static OwningOpRef<ModuleOp> planByLastResort(ModuleOp module, const planner::PlanSearch &plans, PlanChoice &named,
-                                              FittedSchedule &fit) {
+                                              double mustBeat, FittedSchedule &fit) {
   for (const plan::NamedStrategy *strategy : plan::getLastResorts()) {
     named.strategy = strategy->name.str();
     OwningOpRef<ModuleOp> planned(module.clone());
@@ -86,7 +90,8 @@ static OwningOpRef<ModuleOp> planByLastResort(ModuleOp module, const planner::Pl
       if (failed(planByName(*planned, named)))
         continue;
     }
-    if (!plans.evaluate(*planned, planner::readChoice(*planned)))
+    std::optional<int64_t> cost = plans.evaluate(*planned, planner::readChoice(*planned));
+    if (!cost || static_cast<double>(*cost) / 1e9 >= mustBeat)
       continue;
     if (failed(fitMemory(*planned, named, /*wantsLeast=*/true, /*expectedExcess=*/0, fit)))
       return {};
@@ -134,7 +139,8 @@ FailureOr<FoundPlan> windlass::searchPlan(ModuleOp module, const PlanChoice &cho
   if (begin && failed(begin(**plans)))
     return failure();
   ScheduleTrials trials(module, **plans, choice, costs, mustBeat);
-  if (failed(searchAndSchedule(**plans, limits, trials, summary.named)))
+  FailureOr<bool> isFound = searchAndSchedule(**plans, limits, trials, summary.named);
+  if (failed(isFound))
     return failure();
   FittedSchedule &best = trials.best;
   plan::StrategyChoice chosen;
@@ -150,7 +156,7 @@ FailureOr<FoundPlan> windlass::searchPlan(ModuleOp module, const PlanChoice &cho
   if (isBounded || isPipeline)
     found.bounded = (*plans)->getProblems(getSearchedMemory(choice),
                                           module->getAttrOfType<plan::PipelineAttr>(plan::kPipelineAttr));
-  if (!isBounded && mustBeat < INFINITY)
+  if (!isBounded && mustBeat < INFINITY && *isFound)
     return found;
   if (!isBounded && isPipeline) {
     found.refuse = refuseStages(context, choice.pipeline.positions, choice.getMemoryLimit());
@@ -158,7 +164,7 @@ FailureOr<FoundPlan> windlass::searchPlan(ModuleOp module, const PlanChoice &cho
   }
   if (!isBounded) {
     PlanChoice named = choice;
-    found.planned = planByLastResort(module, **plans, named, best);
+    found.planned = planByLastResort(module, **plans, named, mustBeat, best);
     if (!found.planned) {
       found.refuse = [context, limit = choice.getMemoryLimit()]() -> LogicalResult {
         return emitError(context, Code::memory)

@@ -66,7 +66,6 @@ TEST(SearchPlanTest, TheSearchedModuleStaysAsItIs) {
   FailureOr<FoundPlan> shorter = searchStages(*module, choice, "f32", /*begin=*/{}, 0);
   ASSERT_TRUE(succeeded(shorter));
   EXPECT_FALSE(shorter->planned);
-  EXPECT_FALSE(shorter->refuse);
 
   // Nor does it change where nothing fits.
   choice.memoryLimit = 1;
