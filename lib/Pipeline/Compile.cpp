@@ -362,7 +362,8 @@ LogicalResult Compilation::searchPlan(const PlanChoice &choice, Purpose purpose)
     its.offload = offload;
     unplanned.push_back(module->clone());
     plan::applyOffload(*unplanned.back(), offload);
-    double mustBeat = best.planned ? best.summary.stepSeconds : INFINITY;
+    // The costs of plans are above their steps by about as much.
+    double mustBeat = best.planned ? std::max(best.summary.stepSeconds, best.summary.costNanoseconds / 1e9) : INFINITY;
     FailureOr<FoundPlan> found = searchWithOffload(*unplanned.back(), its, mustBeat);
     if (failed(found))
       return failure();

@@ -236,9 +236,7 @@ LogicalResult windlass::fitMemory(ModuleOp planned, const PlanChoice &choice, bo
   return Fitting(planned, choice, fit).run(wantsLeast, expectedExcess);
 }
 
-/// Returns the bytes of the compute and master copies of parameters on a rank, which every schedule holds from step to
-/// step.
-static int64_t getHeldBytes(ModuleOp planned) {
+int64_t windlass::getHeldBytes(ModuleOp planned) {
   auto mesh = planned->getAttrOfType<plan::MeshAttr>(plan::kMeshAttr);
   int64_t total = 0;
   for (auto parameter : planned.getOps<train::ParameterOp>()) {

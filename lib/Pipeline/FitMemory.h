@@ -49,6 +49,10 @@ mlir::LogicalResult fitSizes(mlir::ModuleOp planned, const PlanChoice &choice, F
 /// gathered again, as strategies that shard weights say.
 mlir::LogicalResult fitGathers(mlir::ModuleOp planned, const PlanChoice &choice, FittedSchedule &fit);
 
+/// Returns the bytes of the compute and master copies of parameters on a rank, which every schedule holds from step to
+/// step.
+int64_t getHeldBytes(mlir::ModuleOp planned);
+
 /// Returns whether the named strategy of `choice` fits, as a trial on a copy of an L2 module, and the schedule that its
 /// plan would have; reports no errors.
 bool tryStrategy(mlir::ModuleOp unplanned, const PlanChoice &choice, FittedSchedule &fit);

@@ -90,6 +90,10 @@ static OwningOpRef<ModuleOp> planByLastResort(ModuleOp module, const planner::Pl
       if (failed(planByName(*planned, named)))
         continue;
     }
+    // How much too much it takes does not matter where more may go to the host.
+    bool mayOffloadMore = named.searchesOffload && named.offload != plan::Offload::disk;
+    if (mayOffloadMore && getHeldBytes(*planned) > named.getMemoryLimit())
+      continue;
     std::optional<int64_t> cost = plans.evaluate(*planned, planner::readChoice(*planned));
     if (!cost || static_cast<double>(*cost) / 1e9 >= mustBeat)
       continue;
