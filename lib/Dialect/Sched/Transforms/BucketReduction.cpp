@@ -134,7 +134,7 @@ public:
       if (!isEnd)
         continue;
       if (isBeside(group.back().stream))
-        addBeside(std::move(group));
+        addBeside(takeOthers(group, reading));
       else
         addGroup(std::move(group), reading);
       group.clear();
@@ -181,6 +181,21 @@ private:
     return command;
   }
 
+  /// Adds those commands of a group that read what collectives bring, at the places `reading`, and what the compute
+  /// stream does before them; returns the others.
+  std::vector<Command> takeOthers(std::vector<Command> &group, const llvm::SmallDenseSet<size_t> &reading) {
+    size_t end = 0; // of the commands that read
+    for (size_t place : reading)
+      end = std::max(end, place + 1);
+    std::vector<Command> behind, others;
+    for (auto [place, command] : llvm::enumerate(group)) {
+      bool isBefore = place < end && command.stream == kComputeStream && command.kind != Command::Kind::Record;
+      (isBefore ? behind : others).push_back(std::move(command));
+    }
+    addRest(std::move(behind));
+    return others;
+  }
+
   /// Adds a collective with the commands before it, of which those at `reading` are not issued early with it.
   void addGroup(std::vector<Command> group, const llvm::SmallDenseSet<size_t> &reading) {
     Issue issue;
@@ -189,9 +204,9 @@ private:
       if (reading.contains(place))
         continue;
       mayMove &= command.kind != Command::Kind::Wait || command.stream != kComputeStream;
+      mayMove &= !conflictsWithRest(command);
       for (const View &view : llvm::concat<const View>(command.ins, command.outs)) {
-        mayMove &= !touchedByRest.contains(view.storage) && !movedEarly.contains(view.storage) &&
-                   !bucketEvents.contains(view.storage);
+        mayMove &= !movedEarly.contains(view.storage) && !bucketEvents.contains(view.storage);
         // What an earlier collective makes may be an operand of this one, which is issued no earlier then.
         issue.position =
             std::max({issue.position, uses.getFree(view.storage, command.stream), issuedPlaces.lookup(view.storage)});
@@ -224,8 +239,16 @@ private:
       return false;
     if (command.kind == Command::Kind::Wait)
       return delivered.contains(command.event);
-    return llvm::any_of(llvm::concat<const View>(command.ins, command.outs),
-                        [&](const View &view) { return touchedByRest.contains(view.storage); });
+    return conflictsWithRest(command);
+  }
+
+  /// Whether the command cannot come before those of the rest: it reads what one of them writes, or writes what one
+  /// reads or writes.
+  bool conflictsWithRest(const Command &command) const {
+    return llvm::any_of(command.ins, [&](const View &view) { return writtenByRest.contains(view.storage); }) ||
+           llvm::any_of(command.outs, [&](const View &view) {
+             return writtenByRest.contains(view.storage) || readByRest.contains(view.storage);
+           });
   }
 
   /// Notes what the collectives before an event have worked on.
@@ -233,13 +256,15 @@ private:
     auto [stream, count] = delivered.lookup(event);
     size_t &noted = awaitedMoves[stream];
     for (; noted < count; ++noted)
-      touchedByRest.insert(moved[stream][noted]);
+      writtenByRest.insert(moved[stream][noted]);
   }
 
   void touchInRest(const Command &command) {
-    for (const View &view : llvm::concat<const View>(command.ins, command.outs))
-      touchedByRest.insert(view.storage);
-    touchedByRest.insert(command.keepsAlive.begin(), command.keepsAlive.end());
+    for (const View &view : command.ins)
+      readByRest.insert(view.storage);
+    for (const View &view : command.outs)
+      writtenByRest.insert(view.storage);
+    readByRest.insert(command.keepsAlive.begin(), command.keepsAlive.end());
   }
 
   void addRest(std::vector<Command> group) {
@@ -294,8 +319,8 @@ private:
       }
       // What the device reads for an update may be there behind a wait of its own only.
       mayMove &= command.stream != kComputeStream || command.ins.empty();
+      mayMove &= !conflictsWithRest(command);
       for (const View &view : llvm::concat<const View>(command.ins, command.outs)) {
-        mayMove &= !touchedByRest.contains(view.storage);
         issue.position =
             std::max({issue.position, uses.getFree(view.storage, command.stream), issuedPlaces.lookup(view.storage)});
         if (auto bucket = bucketEvents.find(view.storage); bucket != bucketEvents.end()) {
@@ -381,7 +406,8 @@ private:
   /// The commands to issue, by position, in the order of `@reduce`.
   std::map<size_t, std::vector<Issue>> issues;
   std::vector<Command> rest, last;
-  llvm::DenseSet<unsigned> touchedByRest;
+  /// The storages that commands of the rest read, or keep alive, and those that they write.
+  llvm::DenseSet<unsigned> readByRest, writtenByRest;
   /// By stream: what the collectives of `@reduce` work on, in order, and how many of these the device has waited for.
   /// By event: the stream that records it, and how many are before it.
   llvm::DenseMap<unsigned, std::vector<unsigned>> moved;

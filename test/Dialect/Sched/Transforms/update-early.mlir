@@ -180,13 +180,20 @@ sched.program @program on <[]> {
 // -----
 
 // The device waits for a weight from the host by the gather that follows the copy, so that the weight may be updated
-// beside the next operators.
+// beside the next operators. The step of @norm, whose gradient is summed over the ranks behind the backward, reads the
+// same rate, which is no reason to wait.
+#vector = #plan.layout<[<[<8>]>]>
+#host = #plan.layout<[<[<8>]>] memory = host>
 #split = #plan.layout<[<[<8, ["data"]>]>]>
 #split_host = #plan.layout<[<[<8, ["data"]>]>] memory = host>
 module {
 sched.program @program on <[<"data", 2>]> {
   sched.resource parameter @weight : tensor<4xf32> of tensor<8xf32> #split_host
   sched.resource state @momentum : tensor<4xf32> of tensor<8xf32> #split_host
+  sched.resource master @norm : tensor<8xf32> of tensor<8xf32> #host
+  sched.resource state @norm_momentum : tensor<8xf32> of tensor<8xf32> #host
+  sched.resource gradient @norm_gradient : tensor<8xf32> of tensor<8xf32> #vector
+  sched.resource reduced @norm_reduced : tensor<8xf32> of tensor<8xf32> #vector
   sched.resource gradient @gradient : tensor<4xf32> of tensor<8xf32> #split_host
   sched.resource gradient @gradient_b : tensor<4xf32> of tensor<8xf32> #split_host
   sched.resource gradient @gradient_c : tensor<4xf32> of tensor<8xf32> #split_host
@@ -202,7 +209,11 @@ sched.program @program on <[<"data", 2>]> {
   // L5: sched.launch sgd on @host {{.*}}sched.in_last, train.id = "step"}
   // L5: sched.launch softmax {{.*}}train.id = "last"
   // L5: return
+  // L5-LABEL: func.func @reduce
+  // L5: sched.launch sgd on @host {{.*}}train.id = "norm_step"}
   func.func @backward(%y: tensor<8xf32>) attributes {sched.step = #sched.step<backward, chunk 0>} {
+    %n = train.softmax %y : tensor<8xf32>
+    sched.add_to @norm_gradient, %n : tensor<8xf32>
     %part = sched.load @weight : tensor<4xf32>
     %here = sched.move %part to device : tensor<4xf32>
     %w = sched.all_gather %here dim 0 over ["data"] : tensor<4xf32> -> tensor<8xf32>
@@ -224,8 +235,21 @@ sched.program @program on <[<"data", 2>]> {
     sched.store @unused, %td : tensor<4xf32>
     return
   }
-  func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} { return }
+  func.func @reduce() attributes {sched.step = #sched.step<reduce, chunk 0>} {
+    %part = sched.load @norm_gradient : tensor<8xf32>
+    %sum = sched.all_reduce sum %part over ["data"] : (tensor<8xf32>) -> tensor<8xf32>
+    sched.store @norm_reduced, %sum : tensor<8xf32>
+    return
+  }
   func.func @update() attributes {sched.step = #sched.step<update, chunk 0>} {
+    %gn = sched.load @norm_reduced : tensor<8xf32>
+    %hn = sched.move %gn to host : tensor<8xf32>
+    %mn = sched.load @norm : tensor<8xf32>
+    %vn = sched.load @norm_momentum : tensor<8xf32>
+    %rn = sched.load @rate : tensor<f32>
+    %nn, %pn = train.sgd %mn, %vn, %hn, %rn, %rn, %rn, %rn {train.id = "norm_step"} : (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>) -> (tensor<8xf32>, tensor<8xf32>)
+    sched.store @norm, %nn : tensor<8xf32>
+    sched.store @norm_momentum, %pn : tensor<8xf32>
     %g = sched.load @gradient : tensor<4xf32>
     %m = sched.load @weight : tensor<4xf32>
     %v = sched.load @momentum : tensor<4xf32>
