@@ -264,7 +264,8 @@ private:
       readByRest.insert(view.storage);
     for (const View &view : command.outs)
       writtenByRest.insert(view.storage);
-    readByRest.insert(command.keepsAlive.begin(), command.keepsAlive.end());
+    // Other streams may count on the device for what it has waited for.
+    writtenByRest.insert(command.keepsAlive.begin(), command.keepsAlive.end());
   }
 
   void addRest(std::vector<Command> group) {
@@ -406,7 +407,7 @@ private:
   /// The commands to issue, by position, in the order of `@reduce`.
   std::map<size_t, std::vector<Issue>> issues;
   std::vector<Command> rest, last;
-  /// The storages that commands of the rest read, or keep alive, and those that they write.
+  /// The storages that commands of the rest read, and those that they write or wait for.
   llvm::DenseSet<unsigned> readByRest, writtenByRest;
   /// By stream: what the collectives of `@reduce` work on, in order, and how many of these the device has waited for.
   /// By event: the stream that records it, and how many are before it.
