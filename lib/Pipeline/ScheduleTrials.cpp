@@ -145,7 +145,10 @@ bool ScheduleTrials::isPromising(const planner::Candidate &candidate) const {
 
 bool ScheduleTrials::isNear(const planner::Candidate &named) const {
   // The costs of plans are above their steps by about as much.
-  double near = std::max(bestCost, bestSeconds) * (1 + 1.0 / kNamedShare);
+  double near = std::max(bestCost, bestSeconds);
+  // Recompute comes on top.
+  if (named.recomputeParts == 0)
+    near *= 1 + 1.0 / kNamedShare;
   return getSeconds(named, named.costNanoseconds) <= std::min(near, mustBeat);
 }
 

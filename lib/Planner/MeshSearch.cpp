@@ -272,6 +272,9 @@ void MeshSearch::report(int64_t memoryBytes, SearchReport &report) const {
       report.candidates.back().boundNanoseconds = result->bound;
     }
   for (const KnownPlan &each : known)
-    if (search::evaluate(problems[0], each.solution).isFeasible())
-      report.fittingNamed.push_back(makeCandidate(0, each.solution));
+    for (int parts = 0; parts <= kRecomputeParts; ++parts)
+      if (solvedBytes[parts] == memoryBytes && search::evaluate(problems[parts], each.solution).isFeasible()) {
+        report.fittingNamed.push_back(makeCandidate(parts, each.solution));
+        break;
+      }
 }

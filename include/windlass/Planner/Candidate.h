@@ -60,7 +60,8 @@ struct SearchedMesh {
 };
 
 struct SearchReport {
-  /// The named strategies that fit, by their cost.
+  /// The named strategies that fit, with as little recompute as their memory is counted with, sorted by
+  /// `guessNanoseconds`.
   std::vector<Candidate> fittingNamed;
   /// The best plans, sorted by `guessNanoseconds`; meshes where nothing fits have none.
   std::vector<Candidate> candidates;
