@@ -137,15 +137,13 @@ LogicalResult ScheduleTrials::fitBuckets() {
 }
 
 bool ScheduleTrials::isPromising(const planner::Candidate &candidate) const {
-  double least = std::max(bestCost, bestSeconds) * (1 - 1.0 / kWorthTry);
   // It may recompute less than the rows of memory say.
-  return !isBehind() && getSeconds(candidate, candidate.guessNanoseconds) < least &&
+  return !isBehind() && getSeconds(candidate, candidate.guessNanoseconds) < getBest() * (1 - 1.0 / kWorthTry) &&
          getSeconds(candidate, candidate.costNanoseconds) < mustBeat;
 }
 
 bool ScheduleTrials::isNear(const planner::Candidate &named) const {
-  // The costs of plans are above their steps by about as much.
-  double near = std::max(bestCost, bestSeconds);
+  double near = getBest();
   // Recompute comes on top.
   if (named.recomputeParts == 0)
     near *= 1 + 1.0 / kNamedShare;

@@ -38,7 +38,8 @@ public:
   /// Whether the plan's step may be shorter than the best one's, which is seldom below its own cost.
   bool isPromising(const planner::Candidate &candidate) const;
 
-  /// Whether a named strategy's plan may be the shortest: its cost is at most 1 / `kNamedShare` above the best plan's.
+  /// Whether a named strategy's plan may be the shortest: its cost is at most 1 / `kNamedShare` above the best plan's,
+  /// or not above it where the strategy needs recompute, which is not in the cost.
   bool isNear(const planner::Candidate &named) const;
 
   /// Estimates the seconds of a candidate's step from its cost on one position: all positions share the work, and wait
@@ -73,6 +74,10 @@ private:
   static Key getKey(const planner::Candidate &candidate) {
     return {candidate.choice.mesh.getAsOpaquePointer(), candidate.solution};
   }
+
+  /// Returns what costs of plans are compared with, in seconds: the step of the best plan, or its cost where that is
+  /// higher, because the costs of other plans are above their steps by about as much.
+  double getBest() const { return std::max(bestCost, bestSeconds); }
 
   mlir::LogicalResult apply(const planner::Candidate &candidate, mlir::ModuleOp copy) const;
   mlir::FailureOr<Trial> attempt(const planner::Candidate &candidate) const;

@@ -104,7 +104,7 @@ static OwningOpRef<ModuleOp> planByLastResort(ModuleOp module, const planner::Pl
   return {};
 }
 
-/// Returns what says that no plan of so many stages fits into `limit` bytes, and fails.
+/// Returns a function that reports that no plan of `stages` stages fits into `limit` bytes, and fails.
 static std::function<LogicalResult()> refuseStages(MLIRContext *context, int64_t stages, int64_t limit) {
   return [=]() -> LogicalResult {
     return emitError(context, Code::memory) << "no plan of " << stages << " stages was found that fits into "

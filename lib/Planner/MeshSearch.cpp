@@ -271,6 +271,7 @@ void MeshSearch::report(int64_t memoryBytes, SearchReport &report) const {
       report.candidates.push_back(makeCandidate(parts, result->solution));
       report.candidates.back().boundNanoseconds = result->bound;
     }
+  // With the least recompute with which they fit, among the problems that were solved for this memory.
   for (const KnownPlan &each : known)
     for (int parts = 0; parts <= kRecomputeParts; ++parts)
       if (solvedBytes[parts] == memoryBytes && search::evaluate(problems[parts], each.solution).isFeasible()) {

@@ -36,11 +36,11 @@ struct CompilationEvents {
   std::function<void(llvm::StringRef line)> warning;
 };
 
-/// A choice of what the host's memory holds, and the simulated step of the plan with it; none where no plan fits, or
-/// none is likely to have a shorter step than those that were found before, for which `hadToBeat` is set.
+/// A choice of what the host's memory holds, and the simulated step of the plan with it; none where no plan was found.
 struct OffloadTry {
   plan::Offload offload = plan::Offload::none;
   std::optional<double> stepSeconds;
+  /// Whether there was a plan before, so that only plans that were likely to be shorter were scheduled.
   bool hadToBeat = false;
 };
 

@@ -60,8 +60,8 @@ struct SearchedMesh {
 };
 
 struct SearchReport {
-  /// The named strategies that fit, with as little recompute as their memory is counted with, sorted by
-  /// `guessNanoseconds`.
+  /// The named strategies that fit, sorted by `guessNanoseconds`. Each has the least number of recomputed parts with
+  /// which the rows of memory admit it.
   std::vector<Candidate> fittingNamed;
   /// The best plans, sorted by `guessNanoseconds`; meshes where nothing fits have none.
   std::vector<Candidate> candidates;

@@ -120,8 +120,8 @@ private:
   void pushAdd(mlir::Operation *op, const View &out, const View &in);
   /// Makes the compute stream wait until collectives that work on the storages of `command` are done.
   void waitFor(const Command &command);
-  /// Makes the compute stream wait where a gradient would be added for the collective that has written it in place:
-  /// what was sent is no longer in use from there on.
+  /// Makes the compute stream wait for the collective that has written a gradient in place, where it would be added:
+  /// what that collective has sent is not in use any more from there on.
   void waitForDelivery(AddToOp op, unsigned storage);
   void waitForAll();
   void pushWait(int64_t event, mlir::Location loc, mlir::Attribute repeat);

@@ -17,7 +17,7 @@ namespace windlass::sched {
 
 namespace {
 
-/// A sum of squares of gradients that the host holds, one number of which `@update` moves to the device.
+/// A sum of the squares of gradients that the host holds. `@update` moves this number to the device.
 struct HostSum {
   train::AccumulateOp sum;
   MoveOp moved;
@@ -46,10 +46,10 @@ public:
   }
 
 private:
-  /// Returns the gradient that the host holds and whose squares the value is the sum of; null for others.
+  /// Returns the gradient whose squares `term` sums up, where `term` is read once; null for other values.
   static LoadOp findGradient(Value term) {
     auto squares = term.getDefiningOp<train::SquareSumOp>();
-    return squares && !term.hasNUsesOrMore(2) ? squares.getInput().getDefiningOp<LoadOp>() : LoadOp();
+    return squares && term.hasOneUse() ? squares.getInput().getDefiningOp<LoadOp>() : LoadOp();
   }
 
   SmallVector<HostSum> findSums() const {
@@ -100,12 +100,8 @@ private:
       copyRepeat(place, own);
       terms.push_back(own.getResult());
     }
-    // In the order in which they are computed.
-    llvm::sort(terms, [](Value a, Value b) { return a.getDefiningOp()->isBeforeInBlock(b.getDefiningOp()); });
     OpBuilder builder(backward.getTerminator());
-    auto sum = train::AccumulateOp::create(builder, host.sum.getLoc(), host.sum.getType(), terms);
-    sum->setDiscardableAttrs(host.sum->getDiscardableAttrDictionary());
-    handOver(builder, sum.getResult(), host);
+    handOver(builder, addUp(builder, std::move(terms), host), host);
     return true;
   }
 
@@ -121,28 +117,34 @@ private:
       LoadOp gradient = findGradient(term);
       Operation *load = loads.lookup(gradient.getResourceAttr());
       IRMapping mapping;
-      if (load)
+      if (load) {
         builder.setInsertionPointAfter(load);
-      else
-        builder.setInsertionPoint(reduce.getTerminator());
-      if (load)
         mapping.map(gradient.getResult(), load->getResult(0));
-      else
+      } else {
+        builder.setInsertionPoint(reduce.getTerminator());
         builder.clone(*gradient, mapping)->removeAttr(plan::kRepeatAttr);
+      }
       Operation *own = builder.clone(*term.getDefiningOp(), mapping);
       own->removeAttr(plan::kRepeatAttr);
       terms.push_back(own->getResult(0));
     }
-    llvm::sort(terms, [](Value a, Value b) { return a.getDefiningOp()->isBeforeInBlock(b.getDefiningOp()); });
     builder.setInsertionPoint(reduce.getTerminator());
-    auto sum = train::AccumulateOp::create(builder, host.sum.getLoc(), host.sum.getType(), terms);
-    sum->setDiscardableAttrs(host.sum->getDiscardableAttrDictionary());
-    auto moved = MoveOp::create(builder, host.moved.getLoc(), sum.getResult(), plan::MemoryKind::device);
+    Value sum = addUp(builder, std::move(terms), host);
+    auto moved = MoveOp::create(builder, host.moved.getLoc(), sum, plan::MemoryKind::device);
     moved->setDiscardableAttrs(host.moved->getDiscardableAttrDictionary());
     handOver(builder, moved.getResult(), host);
   }
 
-  /// Stores the sum, which `@update` loads in place of its own.
+  /// Adds up terms of one block in the order in which they are computed.
+  static Value addUp(OpBuilder &builder, SmallVector<Value> terms, HostSum host) {
+    llvm::sort(terms, [](Value a, Value b) { return a.getDefiningOp()->isBeforeInBlock(b.getDefiningOp()); });
+    auto sum = train::AccumulateOp::create(builder, host.sum.getLoc(), host.sum.getType(), terms);
+    sum->setDiscardableAttrs(host.sum->getDiscardableAttrDictionary());
+    return sum.getResult();
+  }
+
+  /// Stores `sum` at the builder's place. `@update` loads it in place of the sum that it had, which is erased with all
+  /// that only this sum read.
   void handOver(OpBuilder &builder, Value sum, HostSum host) {
     std::string name = "squares";
     if (count++ > 0)
@@ -163,8 +165,9 @@ private:
     host.moved->erase();
     host.sum->erase();
     for (Value term : terms) {
-      LoadOp gradient = findGradient(term);
-      term.getDefiningOp()->erase();
+      auto squares = term.getDefiningOp<train::SquareSumOp>();
+      Operation *gradient = squares.getInput().getDefiningOp();
+      squares->erase();
       if (gradient->use_empty())
         gradient->erase();
     }
