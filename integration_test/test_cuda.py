@@ -227,7 +227,7 @@ class Emulated(EmulatedCase):
         measured = self.measured(model, *flags)
         del measured['attention']
         here = measured.pop('products')
-        self.assertEqual({key.split('(')[0] for key in here['epilogues']}, {'matmul_bias', 'matmul_bias_gelu', 'matmul_bias_grad'})
+        self.assertEqual({key.split('(')[0] for key in here['epilogues']}, {'matmul_bias', 'matmul_bias_gelu', 'matmul_gelu_grad', 'matmul_bias_grad'})
         self.assertTrue(any(key.endswith('adds') for key in here['epilogues']))
         self.assertLessEqual(set(here['epilogues']), set(measured['commands']))
         # Which of the two is faster under emulation says nothing.
@@ -246,7 +246,7 @@ class Emulated(EmulatedCase):
             rows[name] = [(row['loss'], row['grad_norm']) for row in rows[name]]
         self.assertEqual(steps['others'], steps['fused'])
         calls = {name: collections.Counter(re.findall(r'WINDLASS_TRY\((matmul\w*|map_views|reduce)[(<]', text)) for name, text in steps.items()}
-        for kernel in ('matmul_bias', 'matmul_bias_gelu', 'matmul_bias_grad'):
+        for kernel in ('matmul_bias', 'matmul_bias_gelu', 'matmul_gelu_grad', 'matmul_bias_grad'):
             self.assertGreater(calls['fused'][kernel], calls['apart'][kernel], kernel)  # commands of evaluation only are not measured
         products = {name: sum(n for kernel, n in its.items() if kernel.startswith('matmul')) for name, its in calls.items()}
         self.assertEqual(products['fused'], products['apart'])

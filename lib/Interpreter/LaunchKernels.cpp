@@ -169,6 +169,18 @@ static Results productWithGelu(const LaunchCall &call) {
   return results;
 }
 
+/// Returns the gradient of GELU's input, where the product is that of its result; a program does not round the product.
+static Results productWithGeluGrad(const LaunchCall &call) {
+  FailureOr<Tensor> product = multiply(call, call.types[0]);
+  if (failed(product))
+    return failure();
+  llvm::Expected<SmallVector<Tensor>> gradient = evaluate(train::GeluTanhGradOp::getOperationName(), {},
+                                                          {call.inputs[2], *product}, call.types[0], call.precision);
+  if (!gradient)
+    return call.op.emitError("cannot be executed: ") << llvm::toString(gradient.takeError());
+  return std::move(*gradient);
+}
+
 /// Returns the product, and the sum of one of its operands over what it contracts.
 static Results productWithSum(const LaunchCall &call) {
   FailureOr<Tensor> product = multiply(call, call.types[0]);
@@ -265,6 +277,8 @@ static Rule getRule(KernelKind kind) {
     return productWithBias;
   case KernelKind::matmul_bias_gelu:
     return productWithGelu;
+  case KernelKind::matmul_gelu_grad:
+    return productWithGeluGrad;
   case KernelKind::matmul_bias_grad:
     return productWithSum;
   case KernelKind::add_layer_norm:

@@ -12,6 +12,10 @@ using namespace windlass::planner;
 
 static bool isProduct(Operation *op) { return llvm::isa_and_present<train::MatmulOp>(op); }
 
+static bool has16Bits(Operation *op) {
+  return getElementTypeOrSelf(op->getResult(0).getType()).getIntOrFloatBitWidth() == 16;
+}
+
 /// Whether the operator may add something to a product, as a part of it.
 static bool mayAddToProduct(Operation *op) {
   return llvm::isa_and_present<train::AddOp>(op) &&
@@ -26,8 +30,9 @@ bool planner::mayBeEpilogue(Operation *op) {
   }
   if (mayAddToProduct(op))
     return true;
-  auto gelu = llvm::dyn_cast<train::GeluTanhOp>(op);
-  if (!llvm::isa<train::AddOp>(op) && !(gelu && getElementTypeOrSelf(gelu.getType()).getIntOrFloatBitWidth() == 16))
+  if (auto gradient = llvm::dyn_cast<train::GeluTanhGradOp>(op))
+    return has16Bits(op) && isProduct(findMaker(gradient->getOperand(1)));
+  if (!llvm::isa<train::AddOp>(op) && !(llvm::isa<train::GeluTanhOp>(op) && has16Bits(op)))
     return false;
   return llvm::any_of(op->getOperands(), [](Value operand) { return mayAddToProduct(findMaker(operand)); });
 }

@@ -7,8 +7,8 @@
 namespace windlass::planner {
 
 /// Whether the operator may be an epilogue of a product: a sum with it; GELU of such a sum, in 16 bits, or a sum with
-/// that; the sum over the rows of an operand of a product, the gradient of a bias. `sched::fuseEpilogues` says which
-/// are.
+/// that; in 16 bits, the gradient of GELU of a result whose gradient is the product; the sum over the rows of an
+/// operand of a product, the gradient of a bias. `sched::fuseEpilogues` says which are.
 bool mayBeEpilogue(mlir::Operation *op);
 
 } // namespace windlass::planner

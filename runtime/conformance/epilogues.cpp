@@ -59,6 +59,18 @@ TEST_P(Epilogues, BiasAndGelu) {
     }
 }
 
+TEST_P(Epilogues, GradientOfGelu) {
+  for (const std::vector<int> &order : {std::vector<int>{0, 1}, std::vector<int>{1, 0}})
+    for (const std::vector<int> &result : {std::vector<int>{0, 1, 2}, std::vector<int>{2, 0, 1}}) {
+      const tensor a({3, 5, 7}), b({7, 24}, order), dx({3, 5, 24}, result), x({3, 5, 24}, result);
+      std::vector<double> expected;
+      for (std::int64_t i = 0; i < dx.elements(); ++i)
+        expected.push_back(scalar::gelu_tanh_grad(double(x[i]), element(a, b, 7, 24, i)));
+      EXPECT_STATUS_OK(matmul_gelu_grad(s, dx, a, b, x, 1));
+      expect_near(dx, expected, 2e-6);
+    }
+}
+
 TEST_P(Epilogues, BiasGradient) {
   for (const bool sums_b : {false, true})
     for (const std::vector<int> &result : {std::vector<int>{0, 1}, std::vector<int>{1, 0}})

@@ -153,6 +153,9 @@ TYPED_TEST(HalfTypes, ProductsWithEpilogues) {
     EXPECT_STATUS_OK(matmul_bias_gelu(s, out.full, input.full, a.full, b.full, bias.full, 1));
     out.expect_rounded(2);
     input.expect_rounded(roundings);
+    EXPECT_STATUS_OK(matmul_gelu_grad(s, out.half, a.half, b.half, added.half, 1));
+    EXPECT_STATUS_OK(matmul_gelu_grad(s, out.full, a.full, b.full, added.full, 1));
+    out.expect_rounded(roundings);
     const tensor dweight({40, 32}), full_dweight({40, 32}), dbias({32}), full_dbias({32});
     const both<TypeParam> x({40, 64}, {1, 0}), dy({64, 32});
     for (const bool accumulate : {false, true}) {

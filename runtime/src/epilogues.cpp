@@ -49,8 +49,19 @@ template <class T> struct add_bias_gelu_input {
   }
 };
 
-/// Adds the bias to the product, which is already in the input of GELU, if that is kept, else in the result.
-template <class T> status add_to_product(stream &s, const fused_product &of) {
+template <class T> struct gelu_grad {
+  static constexpr const char *name = "gelu_tanh_grad";
+  using outputs = type_list<T>;
+  using inputs = type_list<T, T>;
+  WINDLASS_FN static void apply(T &dx, T x, T dy) {
+    dx = T(scalar::gelu_tanh_grad(static_cast<float>(x), static_cast<float>(dy)));
+  }
+};
+
+/// Does what follows the product, which is already in the input of GELU, if that is kept, else in the result.
+template <class T> status finish_product(stream &s, const fused_product &of) {
+  if (of.what == fused_product::gelu_grad)
+    return map(s, gelu_grad<T>{}, {of.out}, {of.input, of.out});
   if (!of.added.is_absent())
     return map(s, add_bias_and_more<T>{}, {of.out}, {of.out, of.vector, of.added});
   if (of.what == fused_product::bias)
@@ -60,16 +71,17 @@ template <class T> status add_to_product(stream &s, const fused_product &of) {
   return map(s, add_bias_gelu_input<T>{}, {of.input, of.out}, {of.input, of.vector});
 }
 
-status multiply_and_add(stream &s, const fused_product &of) {
-  const view &product = of.input.is_absent() ? of.out : of.input;
+status multiply_and_finish(stream &s, const fused_product &of) {
+  const bool keeps_input = of.what == fused_product::bias_gelu && !of.input.is_absent();
+  const view &product = keeps_input ? of.input : of.out;
   WINDLASS_TRY(matmul(s, product, of.a, of.b, 0, of.contract_rank, false));
   switch (of.out.type) {
   case element_type::bf16:
-    return add_to_product<detail::bf16>(s, of);
+    return finish_product<detail::bf16>(s, of);
   case element_type::f16:
-    return add_to_product<detail::f16>(s, of);
+    return finish_product<detail::f16>(s, of);
   default:
-    return add_to_product<float>(s, of);
+    return finish_product<float>(s, of);
   }
 }
 
@@ -94,7 +106,7 @@ status multiply_and_sum(stream &s, const fused_product &of) {
 
 status run(stream &s, const fused_product &of) {
   const auto apart = [&s, &of]() -> status {
-    return of.what == fused_product::bias_grad ? multiply_and_sum(s, of) : multiply_and_add(s, of);
+    return of.what == fused_product::bias_grad ? multiply_and_sum(s, of) : multiply_and_finish(s, of);
   };
   if constexpr (detail::backend_has_device)
     return detail::run_fused(s, of, apart);
@@ -112,6 +124,11 @@ status matmul_bias(stream &s, const view &out, const view &a, const view &b, con
 status matmul_bias_gelu(stream &s, const view &out, const view &input, const view &a, const view &b, const view &bias,
                         std::int32_t contract_rank) {
   return run(s, {fused_product::bias_gelu, out, a, b, bias, input, contract_rank});
+}
+
+status matmul_gelu_grad(stream &s, const view &dx, const view &a, const view &b, const view &x,
+                        std::int32_t contract_rank) {
+  return run(s, {fused_product::gelu_grad, dx, a, b, {}, x, contract_rank});
 }
 
 status matmul_bias_grad(stream &s, const view &out, const view &dbias, const view &a, const view &b,

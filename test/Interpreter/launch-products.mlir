@@ -1,5 +1,6 @@
 // Kernels that are a product and what follows it give what the commands give which they stand for: with a bias and another
-// matrix, with GELU of the sum, which may be kept, and with the sum of one of the operands over what is contracted.
+// matrix, with GELU of the sum, which may be kept, with the gradient of GELU, and with the sum of one of the operands over
+// what is contracted.
 // The loss is the sum of squares of all differences; the norm, of the results.
 // RUN: windlass-run %s --initial %S/Inputs/step.safetensors --level L5 | FileCheck %s
 // RUN: windlass-run %s --initial %S/Inputs/step.safetensors --precision f32 | FileCheck %s
@@ -34,6 +35,10 @@ sched.program @program on <[<"data", 1>]> {
     %c = train.add %a, %b : f32
     %d = train.gelu_tanh %c : f32
     return %d, %c : f32, f32
+  }
+  func.func private @gelu_grad(%x: f32, %dy: f32) -> f32 attributes {sched.scalar_function} {
+    %dx = train.gelu_tanh_grad %x, %dy : f32
+    return %dx : f32
   }
   func.func private @sub(%a: f32, %b: f32) -> f32 attributes {sched.scalar_function} {
     %c = train.sub %a, %b : f32
@@ -84,6 +89,12 @@ sched.program @program on <[<"data", 1>]> {
     sched.launch_map @sub on @compute ins(%r, %q) outs(%sum) : (memref<3x2xf32>, memref<3x2xf32>) -> memref<3x2xf32>
     sched.launch square_sum on @compute ins(%sum) outs(%loss) {} accumulate : (memref<3x2xf32>) -> memref<f32>
     sched.launch matmul_bias_gelu on @compute ins(%a, %b, %bias) outs(%r) {contract_rank = 1 : i64} : (memref<3x2xf32>, memref<2x2xf32>, memref<3x2xf32, strided<[0, 1]>>) -> memref<3x2xf32>
+    sched.launch_map @sub on @compute ins(%r, %q) outs(%sum) : (memref<3x2xf32>, memref<3x2xf32>) -> memref<3x2xf32>
+    sched.launch square_sum on @compute ins(%sum) outs(%loss) {} accumulate : (memref<3x2xf32>) -> memref<f32>
+
+    sched.launch_map @gelu_grad on @compute ins(%m, %p) outs(%q) : (memref<3x2xf32>, memref<3x2xf32>) -> memref<3x2xf32>
+    sched.launch matmul_gelu_grad on @compute ins(%a, %b, %m) outs(%r) {contract_rank = 1 : i64} : (memref<3x2xf32>, memref<2x2xf32>, memref<3x2xf32>) -> memref<3x2xf32>
+    sched.launch square_sum on @compute ins(%r) outs(%norm) {} accumulate : (memref<3x2xf32>) -> memref<f32>
     sched.launch_map @sub on @compute ins(%r, %q) outs(%sum) : (memref<3x2xf32>, memref<3x2xf32>) -> memref<3x2xf32>
     sched.launch square_sum on @compute ins(%sum) outs(%loss) {} accumulate : (memref<3x2xf32>) -> memref<f32>
     return

@@ -348,7 +348,7 @@ const planner::PipelineChoice kOneStage;
 INSTANTIATE_TEST_SUITE_P(
     Offloads, StepBoundTest,
     testing::Values(
-        BoundCase{"gpt2-tiny", "h100:1x2", "bf16", false, false, kOneStage, kSlow, 1, 8, 0.8, Offload::some, kSlow},
+        BoundCase{"gpt2-tiny", "h100:1x2", "bf16", false, false, kOneStage, kSlow, 1, 8, 0.75, Offload::some, kSlow},
         BoundCase{"gpt2-tiny", "h100:1x2", "bf16", true, false, kOneStage, kSlow, 1, 8, 0.8, Offload::some, kSlow},
         BoundCase{"llama-tiny", "a100-40g:1x4", "f32", false, true, kOneStage, 1, 1, 4, 0, Offload::optimizer},
         BoundCase{"opt-tiny", "h100:1x2", "bf16", false, false, kOneStage, kSlow, 1, 2, 0.5, Offload::weights, kSlow},

@@ -90,6 +90,10 @@ Emitter getEmitter(sched::KernelKind kind) {
       r.matmulBiasGelu(c.stream, c.outs[0], c.outs.size() > 1 ? c.outs[1] : r.absentView(), c.ins[0], c.ins[1],
                        c.ins[2], integerOf(c, "contract_rank"));
     };
+  case sched::KernelKind::matmul_gelu_grad:
+    return [](RuntimeCalls &r, const KernelCall &c) {
+      r.matmulGeluGrad(c.stream, c.outs[0], c.ins[0], c.ins[1], c.ins[2], integerOf(c, "contract_rank"));
+    };
   case sched::KernelKind::matmul_bias_grad:
     return [](RuntimeCalls &r, const KernelCall &c) {
       r.matmulBiasGrad(c.stream, c.outs[0], c.outs[1], c.ins[0], c.ins[1], integerOf(c, "contract_rank"),

@@ -118,6 +118,11 @@ void RuntimeCalls::matmulBiasGelu(const Stream &s, const View &out, const View &
   WINDLASS_RUNTIME_STATEMENT(matmul_bias_gelu, s, out, input, a, b, bias, int32(contractRank));
 }
 
+void RuntimeCalls::matmulGeluGrad(const Stream &s, const View &dx, const View &a, const View &b, const View &x,
+                                  int64_t contractRank) {
+  WINDLASS_RUNTIME_STATEMENT(matmul_gelu_grad, s, dx, a, b, x, int32(contractRank));
+}
+
 void RuntimeCalls::matmulBiasGrad(const Stream &s, const View &out, const View &dbias, const View &a, const View &b,
                                   int64_t contractRank, bool sumsB, const Expr<bool> &accumulate) {
   WINDLASS_RUNTIME_STATEMENT(matmul_bias_grad, s, out, dbias, a, b, int32(contractRank), boolean(sumsB), accumulate);

@@ -31,6 +31,8 @@ cublasLtEpilogue_t epilogue_of(epilogue also) {
     return CUBLASLT_EPILOGUE_GELU_BIAS;
   case epilogue::bias_gelu_input:
     return CUBLASLT_EPILOGUE_GELU_AUX_BIAS;
+  case epilogue::gelu_grad:
+    return CUBLASLT_EPILOGUE_DGELU;
   case epilogue::sum_x:
     return CUBLASLT_EPILOGUE_BGRADA;
   case epilogue::sum_y:
@@ -68,6 +70,11 @@ bool read_numbers(const cublasLtMatmulAlgo_t &from, product_algorithm &out) {
     out.numbers[i] = static_cast<std::int32_t>(word);
   }
   return true;
+}
+
+/// How parts of a sum may be joined: in f32, which is also the type of some results.
+std::uint32_t exact_reductions(cudaDataType_t result) {
+  return CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE | (result == CUDA_R_32F ? CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE : 0);
 }
 
 /// Descriptors and the algorithm for one shape.
@@ -118,9 +125,8 @@ public:
   }
 
   bool use(const product_algorithm &algorithm) override {
-    // Parts of a sum are joined in f32, as in what the library is asked to guess.
-    const std::int32_t scheme = algorithm.numbers[reduction_part];
-    if (scheme != CUBLASLT_REDUCTION_SCHEME_NONE && scheme != CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE)
+    const auto scheme = static_cast<std::uint32_t>(algorithm.numbers[reduction_part]);
+    if ((scheme & ~exact_reductions(types_.second)) != 0)
       return false;
     cublasLtMatmulAlgo_t made;
     if (cublasLtMatmulAlgoInit(handle_, compute_, CUDA_R_32F, types_.first, types_.first, types_.second, types_.second,
@@ -164,8 +170,9 @@ private:
   }
   /// Where the epilogue works.
   status place(const column_gemm &call) {
-    WINDLASS_TRY(set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, call.vector));
-    if (call.also != epilogue::bias_gelu_input)
+    if (call.vector != nullptr)
+      WINDLASS_TRY(set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, call.vector));
+    if (call.input == nullptr)
       return {};
     WINDLASS_TRY(set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, call.input));
     return set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, call.d.leading);
@@ -188,8 +195,7 @@ private:
   status ask(std::size_t most, std::vector<cublasLtMatmulHeuristicResult_t> &out) {
     cublasLtMatmulPreference_t preference = nullptr;
     WINDLASS_TRY(check_blas(cublasLtMatmulPreferenceCreate(&preference), "a preference"));
-    // Parts of a sum are joined in f32, not in the type of the result.
-    const std::uint32_t schemes = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
+    const std::uint32_t schemes = exact_reductions(types_.second);
     cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace_bytes_,
                                          sizeof workspace_bytes_);
     cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &schemes,

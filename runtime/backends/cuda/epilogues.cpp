@@ -30,6 +30,12 @@ bool lies_alike(const view &a, const view &b) {
   return a.type == b.type && has_same_sizes(a, b) && std::equal(a.strides, a.strides + a.rank, b.strides);
 }
 
+/// Whether the library can read or write the input of GELU of a result of 16 bits, by `call`. Its GELU need not be as
+/// exact as numbers of f32.
+bool takes_gelu_input(const fused_product &of, const column_gemm &call) {
+  return of.out.type != element_type::f32 && lies_alike(of.input, of.out) && call.d.leading % input_row_multiple == 0;
+}
+
 bool is_dense(const view &v) {
   std::int64_t expected = 1;
   for (int d = v.rank - 1; d >= 0; expected *= v.sizes[d--])
@@ -64,22 +70,25 @@ bool as_one_call(const stream &s, const fused_product &of, fused_call &out) {
     }
     return out.vector_bytes() <= s.scratch_bytes();
   }
+  out.call.input = of.input.data;
+  if (of.what == fused_product::gelu_grad) {
+    out.call.also = epilogue::gelu_grad;
+    return takes_gelu_input(of, out.call);
+  }
   // The library adds a number to each row of columns, so to each column of rows.
   if (!turns || of.b.rank != of.contract_rank + 1 || !is_row(of.vector, of.out))
     return false;
   out.call.also = of.what == fused_product::bias ? epilogue::bias
                   : of.input.is_absent()         ? epilogue::bias_gelu
                                                  : epilogue::bias_gelu_input;
-  out.call.input = of.input.data;
   if (!of.added.is_absent()) {
     out.call.added = of.added.data;
     out.call.beta = 1;
   }
-  // Its GELU need not be as exact as numbers of f32.
   if (of.what == fused_product::bias_gelu && of.out.type == element_type::f32)
     return false;
   return (of.added.is_absent() || lies_alike(of.added, of.out)) &&
-         (of.input.is_absent() || (lies_alike(of.input, of.out) && out.call.d.leading % input_row_multiple == 0));
+         (of.input.is_absent() || takes_gelu_input(of, out.call));
 }
 
 std::int64_t fused_call::vector_bytes() const {

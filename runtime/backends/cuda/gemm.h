@@ -20,6 +20,7 @@ enum class epilogue : std::int32_t {
   bias,            ///< adds the vector to each column of d
   bias_gelu,       ///< then applies the tanh approximation of GELU
   bias_gelu_input, ///< and keeps what that is applied to
+  gelu_grad,       ///< multiplies each element by the derivative of that approximation at the input's
   sum_x,           ///< the vector becomes the sum of op(x) over what is contracted
   sum_y
 };
@@ -56,7 +57,7 @@ struct column_gemm {
   bool rounds_to_tf32;
   epilogue also = epilogue::none; ///< of one product only
   std::byte *vector = nullptr;    ///< read or written by the epilogue
-  std::byte *input = nullptr;     ///< of GELU, written, of d's type and layout
+  std::byte *input = nullptr;     ///< of GELU, of d's type and layout; read for `gelu_grad`, else written
   std::byte *added = nullptr;     ///< times beta, of d's type and layout; null: d itself
 };
 column_gemm as_columns(const gemm_call &call);

@@ -38,6 +38,8 @@ const char *epilogue_name(epilogue also) {
     return " bias gelu";
   case epilogue::bias_gelu_input:
     return " bias gelu input";
+  case epilogue::gelu_grad:
+    return " gelu grad";
   case epilogue::sum_x:
     return " sum-x";
   case epilogue::sum_y:

@@ -60,6 +60,10 @@ sched.program @program on <[<"data", 1>]> {
     %d = train.add %r, %c : T
     return %d : T
   }
+  func.func private @gelu_grad(%x: T, %dy: T) -> T attributes {sched.scalar_function} {
+    %dx = train.gelu_tanh_grad %x, %dy : T
+    return %dx : T
+  }
   func.func private @other(%a: T, %b: T) -> T attributes {sched.scalar_function} {
     %c = train.mul %a, %b : T
     return %c : T
@@ -114,6 +118,12 @@ sched.program @program on <[<"data", 1>]> {
 
 constexpr char kAdd[] = "    sched.launch_map @add on @compute ins(%y, %v) outs(%y) TWO";
 constexpr char kGelu[] = "    sched.launch_map @gelu on @compute ins(%y, %v) outs(%y) TWO";
+constexpr char kWriteInput[] =
+    R"(    sched.launch fill on @compute ins() outs(%z) {value = 0.0 : f64} : () -> memref<4x16xT>
+)";
+constexpr char kWriteOther[] =
+    R"(    sched.launch fill on @compute ins() outs(%s) {value = 0.0 : f64} : () -> memref<16xT>
+)";
 constexpr char kWrite[] = R"(    sched.launch fill on @compute ins() outs(%y) {value = 0.0 : f64} : () -> memref<4x16xT>
 )";
 
@@ -133,6 +143,23 @@ TEST_F(ChooseEpiloguesTest, ABiasAndGeluFollowAProduct) {
   auto fused = *sched::getStepFunction(program, sched::StepRole::forward).getOps<sched::LaunchOp>().begin();
   ASSERT_EQ(fused.getOuts().size(), 2u);
   EXPECT_EQ(fused.getOuts()[0].getDefiningOp<sched::BufferOp>().getOffset(), 8192u) << "the result is first";
+}
+
+TEST_F(ChooseEpiloguesTest, TheGradientOfGeluFollowsAProductInItsPlace) {
+  auto followedBy = [&](const std::string &operands, const std::string &result, const std::string &between = "",
+                        const std::string &type = "bf16") {
+    return fuse("PRODUCT" + between + "    sched.launch_map @gelu_grad on @compute ins(" + operands + ") outs(" +
+                    result + ") : (memref<4x16xT>, memref<4x16xT>) -> memref<4x16xT>\n",
+                type);
+  };
+  const std::vector<std::string> apart = {"matmul", "map gelu_grad"};
+  EXPECT_THAT(followedBy("%z, %y", "%y"), ElementsAre("matmul_gelu_grad"));
+  EXPECT_THAT(followedBy("%z, %y", "%y", kWriteOther), ElementsAre("matmul_gelu_grad", "fill"));
+  EXPECT_EQ(followedBy("%z, %y", "%z"), apart) << "in the place of the input, which the library reads";
+  EXPECT_EQ(followedBy("%y, %z", "%y"), apart) << "the product is the input";
+  EXPECT_EQ(followedBy("%z, %y", "%y", "", "f32"), apart) << "f32 is exact";
+  EXPECT_EQ(followedBy("%z, %y", "%y", kWrite).size(), 3u) << "the product is written over in between";
+  EXPECT_EQ(followedBy("%z, %y", "%y", kWriteInput).size(), 3u) << "GELU's input is written in between";
 }
 
 TEST_F(ChooseEpiloguesTest, WhatElseIsAddedComesLast) {

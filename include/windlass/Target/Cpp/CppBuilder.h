@@ -220,6 +220,8 @@ public:
                   int64_t contractRank);
   void matmulBiasGelu(const Stream &s, const View &out, const View &input, const View &a, const View &b,
                       const View &bias, int64_t contractRank);
+  void matmulGeluGrad(const Stream &s, const View &dx, const View &a, const View &b, const View &x,
+                      int64_t contractRank);
   void matmulBiasGrad(const Stream &s, const View &out, const View &dbias, const View &a, const View &b,
                       int64_t contractRank, bool sumsB, const Expr<bool> &accumulate);
   void matmul(const Stream &s, const View &out, const View &a, const View &b, int64_t batchRank, int64_t contractRank,

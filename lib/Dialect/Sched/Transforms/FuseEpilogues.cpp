@@ -23,21 +23,31 @@ public:
   void run(Block &block) {
     SmallVector<LaunchOp> products;
     Sums sums;
-    for (Operation &op : block)
+    Maps geluGradients;
+    for (Operation &op : block) {
       if (auto launch = dyn_cast<LaunchOp>(op)) {
         if (isPlainProduct(launch))
           products.push_back(launch);
         else if (isColumnSum(launch))
           sums[getPlace(launch.getIns()[0])].push_back(launch);
+      } else if (auto map = dyn_cast<LaunchMapOp>(op); map && findGeluGrad(map)) {
+        geluGradients[getPlace(map.getOuts()[0])].push_back(map);
       }
+    }
     for (LaunchOp product : products)
-      if (!fuseMap(product) && !fuseNorm(product) && !fuseSum(product, /*sumsB=*/true, sums))
+      if (!fuseMap(product) && !fuseGeluGrad(product, geluGradients) && !fuseNorm(product) &&
+          !fuseSum(product, /*sumsB=*/true, sums))
         fuseSum(product, /*sumsB=*/false, sums);
   }
+
+  /// Erases the functions of maps that are part of products now.
+  void dropFunctions(ProgramOp program) { dropUnusedFunctions(program, replaced); }
 
 private:
   /// The commands that sum columns, in the order of the block, by the place that they read.
   using Sums = llvm::DenseMap<Place, SmallVector<LaunchOp>>;
+  /// The commands that compute the gradient of GELU, likewise by the place that they write.
+  using Maps = llvm::DenseMap<Place, SmallVector<LaunchMapOp>>;
 
   static bool isPlainProduct(LaunchOp op) {
     return op.getKernel() == KernelKind::matmul && op.getIntegerSetting("batch_rank") == 0;
@@ -66,6 +76,8 @@ private:
       fused.erase();
       return false;
     }
+    if (auto map = dyn_cast<LaunchMapOp>(other))
+      replaced.insert(map.getFunction());
     product.erase();
     other->erase();
     return true;
@@ -128,10 +140,15 @@ private:
     return false;
   }
 
+  /// Whether product and map run one after the other, and neither adds to what was there.
+  static bool isMapAfter(LaunchMapOp map, LaunchOp product) {
+    return map.getStreamAttr() == product.getStreamAttr() && !map.getAccumulateAfterFirst() &&
+           !product.getAccumulate() && !product.getAccumulateAfterFirst();
+  }
+
   bool fuseMap(LaunchOp product) {
     auto map = dyn_cast_if_present<LaunchMapOp>(getNextCommand(product));
-    if (!map || map.getIns().size() > 3 || map.getStreamAttr() != product.getStreamAttr() ||
-        map.getAccumulateAfterFirst() || product.getAccumulate() || product.getAccumulateAfterFirst())
+    if (!map || !isMapAfter(map, product) || map.getIns().size() > 3)
       return false;
     Value a = product.getIns()[0], b = product.getIns()[1], out = product.getOuts()[0];
 
@@ -180,6 +197,40 @@ private:
     return replace(product, map, map, KernelKind::matmul_bias_gelu, ins, {activated, input}, false);
   }
 
+  /// Returns the operator of a map that computes nothing but the gradient of GELU, in 16 bits.
+  train::GeluTanhGradOp findGeluGrad(LaunchMapOp map) {
+    auto function = symbols.lookup<func::FuncOp>(map.getFunction());
+    auto gradient = dyn_cast<train::GeluTanhGradOp>(function.getBody().front().front());
+    bool isAlone = gradient && gradient->getNextNode() == function.getBody().front().getTerminator();
+    return isAlone && typeOf(map.getOuts()[0]).getElementTypeBitWidth() == 16 ? gradient : train::GeluTanhGradOp();
+  }
+
+  /// Lets the product, which is the gradient of a result of GELU, compute that of the input too, in the place of a
+  /// command of `maps`. The map moves to the product: behind it may be records that others wait for.
+  bool fuseGeluGrad(LaunchOp product, Maps &maps) {
+    Value out = product.getOuts()[0];
+    auto its = maps.find(getPlace(out));
+    if (its == maps.end())
+      return false;
+    for (LaunchMapOp *it = its->second.begin(); it != its->second.end(); ++it) {
+      LaunchMapOp map = *it;
+      if (!isMapAfter(map, product) || !product->isBeforeInBlock(map) || !isSame(map.getOuts()[0], out))
+        continue;
+      train::GeluTanhGradOp gradient = findGeluGrad(map);
+      Value x = getInput(map, gradient->getOperand(0)), dy = getInput(map, gradient->getOperand(1));
+      if (!x || !dy || !isSame(dy, out) || x.getType() != out.getType() || !canMoveUp(map, product))
+        continue;
+      if (product->isBeforeInBlock(x.getDefiningOp()))
+        moveBefore(x.getDefiningOp(), product);
+      if (replace(product, map, product, KernelKind::matmul_gelu_grad, {product.getIns()[0], product.getIns()[1], x},
+                  out, false)) {
+        its->second.erase(it);
+        return true;
+      }
+    }
+    return false;
+  }
+
   /// Returns the operand's type with its first `count` dims last.
   static MemRefType turned(MemRefType type, int64_t count) {
     auto strides = getStrides(type);
@@ -224,6 +275,7 @@ private:
 
   SymbolTable symbols;
   llvm::function_ref<bool(LaunchOp)> wants;
+  llvm::StringSet<> replaced;
 };
 
 struct FuseEpilogues : sched::impl::FuseEpiloguesBase<FuseEpilogues> {
@@ -239,4 +291,5 @@ void windlass::sched::fuseEpilogues(ProgramOp program, llvm::function_ref<bool(L
   for (auto function : program.getOps<func::FuncOp>())
     if (!function->hasAttr(kScalarFunctionAttr))
       fusion.run(function.getBody().front());
+  fusion.dropFunctions(program);
 }

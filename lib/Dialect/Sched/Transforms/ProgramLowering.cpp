@@ -231,6 +231,7 @@ void ProgramLowering::shareStorages() {
       unsigned from = out.storage;
       if (!storages[from].isTransient || lifetimes[from].first != static_cast<int64_t>(time))
         continue;
+      std::optional<unsigned> best;
       for (const View &source : command->ins) {
         unsigned to = source.storage;
         if (to == from || !storages[to].isTransient || storages[to].bytes != storages[from].bytes ||
@@ -242,14 +243,16 @@ void ProgramLowering::shareStorages() {
           auto [i, view] = entry;
           return view.storage != to || (view == source && mayShare(*command, i, o));
         };
-        if (!(moved == source) || !llvm::all_of(llvm::enumerate(command->ins), isFree))
-          continue;
-        taken.insert(to);
-        replacement[from] = to;
-        lifetimes[to].last = std::max(lifetimes[to].last, lifetimes[from].last);
-        out.storage = to;
-        break;
+        if (moved == source && llvm::all_of(llvm::enumerate(command->ins), isFree) &&
+            (!best || lifetimes[*best].first < lifetimes[to].first))
+          best = to;
       }
+      if (!best)
+        continue;
+      taken.insert(*best);
+      replacement[from] = *best;
+      lifetimes[*best].last = std::max(lifetimes[*best].last, lifetimes[from].last);
+      out.storage = *best;
     }
   }
 

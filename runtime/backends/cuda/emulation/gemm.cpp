@@ -25,6 +25,7 @@ void multiply(const column_gemm &call) {
   };
   const operand x(call.x.data, call.x.type), y(call.y.data, call.y.type), d(call.d.data, call.d.type);
   const operand vector(call.vector, call.d.type), added(call.added == nullptr ? call.d.data : call.added, call.d.type);
+  const operand input(call.input, call.d.type);
   const auto rounded = [&](float value) { return call.rounds_to_tf32 ? to_tf32(value) : value; };
   // Rows of x and a column of y, each in a row.
   std::vector<float> rows(static_cast<std::size_t>(call.m * call.k)), line(static_cast<std::size_t>(call.k));
@@ -48,9 +49,11 @@ void multiply(const column_gemm &call) {
         if (has_bias)
           sum += double(vector.get(row));
         if (call.also == epilogue::bias_gelu_input)
-          operand(call.input, call.d.type).set(at, static_cast<float>(sum));
+          input.set(at, static_cast<float>(sum));
         if (has_bias && call.also != epilogue::bias)
           sum = scalar::gelu_tanh(sum);
+        if (call.also == epilogue::gelu_grad)
+          sum = scalar::gelu_tanh_grad(double(input.get(at)), sum);
         d.set(at, static_cast<float>(sum));
       }
     }

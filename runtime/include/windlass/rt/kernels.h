@@ -47,6 +47,9 @@ status matmul_bias(stream &s, const view &out, const view &a, const view &b, con
 /// out = gelu(a b + bias), with the tanh approximation of GELU. `input`, which may be absent, keeps a b + bias.
 status matmul_bias_gelu(stream &s, const view &out, const view &input, const view &a, const view &b, const view &bias,
                         std::int32_t contract_rank);
+/// dx = the gradient of gelu(x), with the tanh approximation of GELU, where a b is that of its result.
+status matmul_gelu_grad(stream &s, const view &dx, const view &a, const view &b, const view &x,
+                        std::int32_t contract_rank);
 /// out (+)= a b, and dbias (+)= the sum of a, or of b with `sums_b`, over the contracted dims.
 status matmul_bias_grad(stream &s, const view &out, const view &dbias, const view &a, const view &b,
                         std::int32_t contract_rank, bool sums_b, bool accumulate);

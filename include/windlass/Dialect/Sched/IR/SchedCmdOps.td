@@ -101,8 +101,9 @@ def LaunchOp : Sched_Op<"launch", [AttrSizedOperandSegments, DeclareOpInterfaceM
     `settings` are the op's own attributes, except: `matmul` takes its operands as views with the dims [batch.., rows..,
     contracted..] and [batch.., contracted.., columns..] and the settings `batch_rank` and `contract_rank`;
     `matmul_bias` (also takes a bias with the result's sizes and strides of 0, and a further matrix to add),
-    `matmul_bias_gelu` (may have a second result, the sum) and `matmul_bias_grad` (also sums its first or, with
-    `sums_b`, second operand over the contracted dims) are a product without a batch and the operation that follows it;
+    `matmul_bias_gelu` (may have a second result, the sum), `matmul_gelu_grad` (also takes the input of GELU) and
+    `matmul_bias_grad` (also sums its first or, with `sums_b`, second operand over the contracted dims) are a product
+    without a batch and the operation that follows it;
     `add_layer_norm` and `add_rms_norm` write the sum of their first operands, as many as the setting `terms` says, and
     the norm of that; `layer_norm_grad` and `rms_norm_grad` may have a further operand, which is added to their first
     result, and accumulate to the other results only; `reduce` takes a view with the reduced dims last and the settings

@@ -148,9 +148,10 @@ def FuseEpilogues : Pass<"sched-fuse-epilogues", "::windlass::sched::ProgramOp">
   let description = [{
     Afterwards these are one command, on the same buffers, wherever no order of commands and no memory forbids it: a
     product, and a map right behind it that adds a bias to its columns (`matmul_bias`), or that and another matrix, or
-    that and the tanh approximation of GELU in 16 bits (`matmul_bias_gelu`); a product, and the sum of one of its
-    operands over what it contracts, the gradient of a bias (`matmul_bias_grad`). The earlier command moves to the
-    place of the later. Such a command rounds its results once; two commands would round the product too.
+    that and the tanh approximation of GELU in 16 bits (`matmul_bias_gelu`); a product, and a map that computes nothing
+    but the gradient of that approximation in 16 bits from it, in its place (`matmul_gelu_grad`); a product, and the sum
+    of one of its operands over what it contracts, the gradient of a bias (`matmul_bias_grad`). A sum or its product
+    moves to the later of both; the gradient of GELU moves to its product. Such a command rounds its results once; two commands would round the product too.
     Compilation for devices runs this on every schedule, and leaves two commands where a profile says they are faster.
   }];
 }

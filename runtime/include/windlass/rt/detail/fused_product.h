@@ -6,13 +6,14 @@
 
 namespace windlass::rt::detail {
 
-/// The operands of `matmul_bias`, `matmul_bias_gelu` or `matmul_bias_grad`; kernels.h says what they mean.
+/// The operands of `matmul_bias`, `matmul_bias_gelu`, `matmul_gelu_grad` or `matmul_bias_grad`; kernels.h says what
+/// they mean.
 struct fused_product {
-  enum kind { bias, bias_gelu, bias_grad };
+  enum kind { bias, bias_gelu, gelu_grad, bias_grad };
   kind what;
   view out, a, b;
-  view vector; ///< the bias, of the result's sizes, or its gradient
-  view input;  ///< the input of GELU; may be absent
+  view vector; ///< the bias, of the result's sizes, or its gradient; absent for `gelu_grad`
+  view input;  ///< the input of GELU: written, or absent, for `bias_gelu`; read for `gelu_grad`
   std::int32_t contract_rank;
   bool sums_b = false; ///< the bias gradient sums b, not a
   bool accumulate = false;
@@ -22,6 +23,7 @@ struct fused_product {
 constexpr const char *name_of(fused_product::kind kind) {
   return kind == fused_product::bias        ? "matmul_bias"
          : kind == fused_product::bias_gelu ? "matmul_bias_gelu"
+         : kind == fused_product::gelu_grad ? "matmul_gelu_grad"
                                             : "matmul_bias_grad";
 }
 
