@@ -2,7 +2,11 @@
 // planted here show under some seeds, and the same work without them gives one result under all.
 #include "nccl.h"
 #include "streams.h"
+#include "testing.h"
 #include "windlass/rt/map.h"
+#include "windlass/rt/streams.h"
+
+#include "../src/program/staging.h"
 
 #include <gtest/gtest.h>
 
@@ -183,6 +187,29 @@ TEST(Emulation, PagedMemoryIsTakenBeforeACopyReturns) {
               return x.read()[0];
             }),
             std::set<float>{5});
+}
+
+TEST(Emulation, StagedBytesAreCopiedBeforeTheHostOverwritesThem) {
+  constexpr std::size_t sends = 16;
+  EXPECT_EQ(draw([] {
+              const device_floats x(sends);
+              const std::unique_ptr<stream> copies = make_worker_stream(1, nullptr, 0, stream_priority::normal);
+              staging blocks;
+              EXPECT_STATUS_OK(blocks.allocate(*copies, sizeof(float), 1));
+              for (std::size_t i = 0; i < sends; ++i) {
+                std::byte *block = nullptr;
+                EXPECT_STATUS_OK(blocks.take(block));
+                const auto value = static_cast<float>(i);
+                std::memcpy(block, &value, sizeof value);
+                EXPECT_STATUS_OK(blocks.send(reinterpret_cast<std::byte *>(x.data + i), sizeof value));
+              }
+              const std::vector<float> values = x.read();
+              float arrived = 0;
+              for (std::size_t i = 0; i < sends; ++i)
+                arrived += values[i] == static_cast<float>(i);
+              return arrived;
+            }),
+            std::set<float>{sends});
 }
 
 /// Two ranks that add up over two communicators, each of which has a stream; the streams need not take turns alike.

@@ -154,7 +154,6 @@ void detail::free_memory(memory_kind kind, std::byte *memory) {
     cudaFreeHost(memory);
 }
 
-/// From memory that is not pinned, which CUDA copies before the call returns.
 status detail::copy_to_device(stream &s, std::byte *to, const std::byte *from, std::int64_t bytes) {
   return cuda::check(
       cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyHostToDevice, cuda::native(s)),
@@ -167,6 +166,8 @@ status detail::copy_to_host(stream &s, std::byte *to, const std::byte *from, std
                   "a copy to the host"));
   return s.synchronize();
 }
+
+status detail::wait_on_host(stream &s, event &e) { return cuda::device_stream_of(s).wait_on_host(e); }
 
 status detail::prepare_kernels(std::int32_t) { return {}; }
 

@@ -56,12 +56,14 @@ void device_stream::guard_with(std::function<status()> guard) {
   guards_ = true;
 }
 
-status device_stream::wait_for_device() {
+/// Waits until `query` says that the device has come to something, while the thread's guards find nothing wrong;
+/// without guards `wait` waits for the same.
+template <class Query, class Wait> static status wait_guarded(Query query, Wait wait) {
   const auto &guards = guards_of_thread();
   if (guards.empty())
-    return check(cudaStreamSynchronize(native_), "a command of the device");
+    return check(wait(), "a command of the device");
   while (true) {
-    const cudaError_t state = cudaStreamQuery(native_);
+    const cudaError_t state = query();
     if (state != cudaErrorNotReady)
       return check(state, "a command of the device");
     for (const auto &[s, guard] : guards)
@@ -69,6 +71,19 @@ status device_stream::wait_for_device() {
     const timespec nap = {0, 20'000};
     nanosleep(&nap, nullptr);
   }
+}
+
+status device_stream::wait_for_device() {
+  return wait_guarded([this] { return cudaStreamQuery(native_); }, [this] { return cudaStreamSynchronize(native_); });
+}
+
+status device_stream::wait_on_host(event &e) {
+  if (!failed_.is_ok() || e.native == nullptr)
+    return failed_;
+  const auto native = static_cast<cudaEvent_t>(e.native);
+  failed_ =
+      wait_guarded([native] { return cudaEventQuery(native); }, [native] { return cudaEventSynchronize(native); });
+  return failed_;
 }
 
 device_event device_stream::take_event() {

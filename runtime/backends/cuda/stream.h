@@ -43,6 +43,8 @@ public:
   /// Sets a function that is called while a thread waits for the device; its error ends the wait. Guards are those of
   /// the calling thread's rank, since the streams of a rank wait for each other.
   void guard_with(std::function<status()> guard);
+  /// Lets the calling thread wait until this stream has come to where it recorded `e` last.
+  status wait_on_host(event &e);
 
   /// Sets the number of the recording that takes the stream's commands; 0: they run.
   void set_recording(std::uint64_t number) { recording_ = number; }

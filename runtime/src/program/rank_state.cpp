@@ -95,10 +95,4 @@ status read_scalar(context &c, const place &where, float &value) {
   return ok_status();
 }
 
-status write_scalar(context &c, const place &where, float value) {
-  host_copy copy(c, where, sizeof value);
-  std::memcpy(copy.data(), &value, sizeof value);
-  return copy.store();
-}
-
 } // namespace windlass::rt

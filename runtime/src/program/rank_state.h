@@ -71,7 +71,6 @@ struct held_part {
 std::vector<held_part> distinct_parts(const stored_tensor &tensor);
 
 status read_scalar(context &c, const place &from, float &value);
-status write_scalar(context &c, const place &to, float value);
 
 } // namespace windlass::rt
 

@@ -108,15 +108,18 @@ status trainer::open_data() {
         local_part(sizes_of(j_.parameters[row.parameter].sizes), row.splits, its_.position.axes, its_.number)
             .elements());
   for (const input_placement &row : p_.inputs)
-    inputs_.push_back(
-        {&row,
-         merged_input(j_, row.input,
-                      local_part(merged_sizes(j_, j_.inputs[row.input]), row.splits, its_.position.axes, its_.number)),
-         {}});
+    inputs_.emplace_back(
+        j_, row, local_part(merged_sizes(j_, j_.inputs[row.input]), row.splits, its_.position.axes, its_.number));
   labels_.emplace(j_);
   WINDLASS_TRY(open_sources(j_, o_, start_, sources_));
   o_.steps = sources_.steps;
   return ok_status();
+}
+
+status trainer::open_inputs() {
+  for (local_input &each : inputs_)
+    WINDLASS_TRY(each.open(context_, find_chunk(p_, each.chunk())->slots, threads_));
+  return scalars_.open(context_, p_.scalars, threads_);
 }
 
 /// Rank 0 makes the folders and cuts what lies after the start; then every rank opens its log.
@@ -181,13 +184,7 @@ status trainer::set_up() {
     }
   WINDLASS_TRY(together(graphs_.open(context_, p_, o_.graphs, o_.profile, world_)));
   messages_.open(its_, context_);
-  for (local_input &each : inputs_) {
-    const input_placement &row = *each.of;
-    const std::int64_t bytes = each.input.elements() * size_of(j_.inputs[row.input].type);
-    for (const chunk_entry &chunk : p_.chunks)
-      for (std::int32_t slot = 0; chunk.chunk == row.chunk && slot < chunk.slots; ++slot)
-        each.slots.emplace_back(context_, place{row.at.arena, row.at.offset + slot * row.slot_stride}, bytes);
-  }
+  WINDLASS_TRY(together(open_inputs()));
   named_values named;
   if (!o_.init_from.empty() && !start_.resumed) {
     WINDLASS_TRY(together(named.open(o_.init_from, j_).as(diagnostic::initial_values)));

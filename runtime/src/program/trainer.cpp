@@ -64,15 +64,26 @@ double samples_per_micro_batch(const job &j) {
 
 status trainer::write_inputs(data_source &from, const micro_batch_range &which, std::int32_t chunk, std::int32_t slot) {
   stopwatch watch(action_seconds_[inputs_activity]);
-  for (local_input &each : inputs_) {
-    const input_placement &row = *each.of;
-    if (row.chunk != chunk)
-      continue;
-    host_copy &to = each.slots[static_cast<std::size_t>(slot)];
-    WINDLASS_TRY(each.input.read(from, start_.seed, which, to.data()));
-    WINDLASS_TRY(to.store());
-  }
+  for (local_input &each : inputs_)
+    if (each.chunk() == chunk)
+      WINDLASS_TRY(each.write(from, start_.seed, which, slot));
   return ok_status();
+}
+
+void trainer::read_ahead() {
+  stopwatch watch(action_seconds_[inputs_activity]);
+  for (local_input &each : inputs_) {
+    const auto forward = std::find_if(p_.actions.begin(), p_.actions.end(), [&](const action &what) {
+      return what.kind == action_kind::forward && what.chunk == each.chunk();
+    });
+    if (forward != p_.actions.end())
+      each.read_ahead(*sources_.data, start_.seed,
+                      find_micro_batch(next_micro_batch_ + j_.micro_batches, forward->micro_batch));
+  }
+}
+
+micro_batch_range trainer::find_micro_batch(std::int64_t first, std::int64_t number) const {
+  return {first + (number * groups_ + group_) * j_.merge};
 }
 
 status trainer::read_loss(float &loss) {
@@ -138,8 +149,7 @@ status trainer::before_update() {
 
 status trainer::run_action(const action &what, std::int64_t micro_batch) {
   if (what.kind == action_kind::forward)
-    WINDLASS_TRY(write_inputs(*sources_.data, {next_micro_batch_ + (micro_batch * groups_ + group_) * j_.merge},
-                              what.chunk, what.slot));
+    WINDLASS_TRY(write_inputs(*sources_.data, find_micro_batch(next_micro_batch_, micro_batch), what.chunk, what.slot));
   if (what.kind == action_kind::update) {
     if (!std::exchange(is_reduced_, true))
       WINDLASS_TRY(before_update());
@@ -229,11 +239,12 @@ status trainer::step(std::int64_t s, step_metrics &row) {
   WINDLASS_TRY(count_labels(labels));
   graphs_.take_sent(); // of evaluation, before the step
   graphs_.begin_step();
-  for (const scalar_entry &given : p_.scalars) {
-    double value = scalar_value(j_, o_, given.kind, s, past_, labels);
-    WINDLASS_TRY(write_scalar(context_, given.at, static_cast<float>(value)));
-  }
+  for (std::int64_t i = 0; i < p_.scalars.size; ++i)
+    scalars_.set(i, static_cast<float>(scalar_value(j_, o_, p_.scalars[i].kind, s, past_, labels)));
+  WINDLASS_TRY(scalars_.write());
   WINDLASS_TRY(run_actions());
+  if (s + 1 < o_.steps)
+    read_ahead();
   {
     stopwatch watch(action_seconds_[wait_activity]);
     WINDLASS_TRY(context_.synchronize());

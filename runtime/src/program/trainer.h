@@ -11,7 +11,7 @@
 #include "control.h"
 #include "kernel_report.h"
 #include "label_counter.h"
-#include "merged_input.h"
+#include "local_input.h"
 #include "messages.h"
 #include "metrics.h"
 #include "operator_names.h"
@@ -23,6 +23,7 @@
 #include "saving.h"
 #include "schedule.h"
 #include "start.h"
+#include "step_scalars.h"
 
 #include <memory>
 #include <optional>
@@ -58,6 +59,8 @@ private:
   status train();
   status find_start();
   status open_data();
+  /// Allocates what inputs and scalars need on their way to a device.
+  status open_inputs();
   status open_outputs();
   /// Agrees on the ranks' statuses: all get the first error.
   status together(const status &mine);
@@ -74,6 +77,11 @@ private:
   status compute(const action &what);
   /// Fills the inputs of a chunk in one of its slots with those of merged micro-batches.
   status write_inputs(data_source &from, const micro_batch_range &which, std::int32_t chunk, std::int32_t slot);
+  /// Reads the first inputs of the next step while a device works on this one.
+  void read_ahead();
+  /// Returns the micro-batches of the data that the position computes at once as its number `number` of a step, whose
+  /// micro-batches begin with `first`.
+  micro_batch_range find_micro_batch(std::int64_t first, std::int64_t number) const;
   /// Reads the loss of a step, from the position that has it.
   status read_loss(float &loss);
   /// Finds what must be known before the update: the gradients to dump, and with --on-nan skip whether they are finite.
@@ -116,13 +124,8 @@ private:
   run_start start_;
   run_sources sources_;
   std::optional<label_counter> labels_;
-  /// This rank's part of an input, and where it goes in each slot.
-  struct local_input {
-    const input_placement *of;
-    merged_input input;
-    std::vector<host_copy> slots;
-  };
   std::vector<local_input> inputs_;
+  step_scalars scalars_;
   std::vector<std::int64_t> gradient_elements_; ///< of this rank's part of each gradient
   run_lock lock_;                               ///< of rank 0
   metrics_file metrics_;

@@ -79,9 +79,13 @@ public:
     queue.has_ended = true;
     drop_ended();
   }
-  void drain(stream_queue &queue) {
+  /// Waits until a command makes `is_true` true.
+  template <class Condition> void wait_until(Condition is_true) {
     std::unique_lock<std::mutex> lock(mutex_);
-    changed_.wait(lock, [&] { return queue.commands.empty() || !is_running(); });
+    changed_.wait(lock, [&] { return is_true() || !is_running(); });
+  }
+  void drain(stream_queue &queue) {
+    wait_until([&] { return queue.commands.empty(); });
   }
   void drain_all() {
     std::unique_lock<std::mutex> lock(mutex_);
@@ -168,6 +172,8 @@ struct stream_point {
   std::shared_ptr<stream_queue> queue;
   std::uint64_t number = 0; ///< of commands up to it
   double seconds = 0;       ///< when the stream came to it
+
+  bool is_reached() const { return queue == nullptr || queue->done.load() >= number; }
 };
 
 } // namespace
@@ -261,7 +267,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
     if (stream->recording)
       return cudaErrorStreamCaptureIsolation;
     if (event->point->queue != nullptr)
-      emulation::give(stream, [point = event->point](bool) { return point->queue->done.load() >= point->number; });
+      emulation::give(stream, [point = event->point](bool) { return point->is_reached(); });
     return cudaSuccess;
   }
   if (event->stream->recording != event->recording)
@@ -326,6 +332,11 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   }
   event->point->queue = stream->queue;
   event->point->number = device().give(*stream->queue, note);
+  return cudaSuccess;
+}
+cudaError_t cudaEventQuery(cudaEvent_t event) { return event->point->is_reached() ? cudaSuccess : cudaErrorNotReady; }
+cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  device().wait_until([point = event->point] { return point->is_reached(); });
   return cudaSuccess;
 }
 cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t begin, cudaEvent_t end) {

@@ -16,6 +16,7 @@
 
 namespace windlass::rt {
 class communicator;
+class event;
 class stream;
 class transport;
 } // namespace windlass::rt
@@ -47,10 +48,12 @@ status open_device(transport &world, std::int64_t bytes);
 std::string device_name();
 status allocate_memory(memory_kind kind, std::int64_t bytes, const char *what, std::byte *&out);
 void free_memory(memory_kind kind, std::byte *memory);
-/// Copies after the commands of `s` issued so far. `copy_to_device` may return before the copy is made, but not before
-/// `from` may change.
+/// Copies after the commands of `s` issued so far. `copy_to_device` may return before the copy is made; `from` may
+/// change then unless it is pinned.
 status copy_to_device(stream &s, std::byte *to, const std::byte *from, std::int64_t bytes);
 status copy_to_host(stream &s, std::byte *to, const std::byte *from, std::int64_t bytes);
+/// Lets the calling thread wait until `s` has come to where it recorded `e` last.
+status wait_on_host(stream &s, event &e);
 /// Begins a range of the host's time for tools that watch programs for devices (NVTX), `pop_range` ends it; both do
 /// nothing without such a tool. Names are copied.
 void push_range(const char *name);
