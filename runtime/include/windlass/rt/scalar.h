@@ -2,8 +2,9 @@
 //
 // Functions over float are written so that a compiler can vectorise loops over them: no calls, no branches, no tables.
 // Their accuracy against the exact value, for results that are normal numbers: exp 1.5 ulp, tanh 2 ulp, erf 2 ulp,
-// sigmoid 2.5 ulp; infinities and NaN behave as in the C library. The others over float (log, pow, trigonometric and
-// hyperbolic functions) and all over double are the C library's. Comparisons and tests give bool.
+// sigmoid 2.5 ulp; infinities and NaN behave as in the C library. Devices have their own exp and a quotient that may be
+// 2 ulp off. The others over float (log, pow, trigonometric and hyperbolic functions) and all over double are the C
+// library's. Comparisons and tests give bool.
 //
 // The namespace is windlass::scalar, so that it does not meet the type windlass::rt::scalar: spell it in full in code
 // that lives in windlass::rt.
@@ -182,9 +183,18 @@ WINDLASS_FN float erf(float x) {
 }
 WINDLASS_FN double erf(double x) { return std::erf(x); }
 
+namespace detail {
+/// Returns a / b for a b of at least 1, also infinity. A device's instruction for reciprocals takes a third of what an
+/// exact division takes, and gives 0 for a b above 2^126.
+template <class T> WINDLASS_FN T quotient(T a, T b) { return a / b; }
+#if defined(__CUDA_ARCH__)
+template <> WINDLASS_FN float quotient(float a, float b) { return __fdividef(a, b); }
+#endif
+} // namespace detail
+
 // Activations and their gradients. `x` is the function's argument, `y` its result, `dy` the gradient that arrives.
 
-template <class T> WINDLASS_FN T sigmoid(T x) { return T(1) / (T(1) + exp(-x)); }
+template <class T> WINDLASS_FN T sigmoid(T x) { return detail::quotient(T(1), T(1) + exp(-x)); }
 template <class T> WINDLASS_FN T sigmoid_grad(T y, T dy) { return dy * (y * (T(1) - y)); }
 template <class T> WINDLASS_FN T tanh_grad(T y, T dy) { return dy * (T(1) - y * y); }
 
@@ -192,7 +202,7 @@ template <class T> WINDLASS_FN T tanh_grad(T y, T dy) { return dy * (T(1) - y * 
 template <class T> WINDLASS_FN T relu(T x) { return x <= T(0) ? T(0) : x; }
 template <class T> WINDLASS_FN T relu_grad(T x, T dy) { return x <= T(0) ? T(0) : dy; }
 
-template <class T> WINDLASS_FN T silu(T x) { return x / (T(1) + exp(-x)); }
+template <class T> WINDLASS_FN T silu(T x) { return detail::quotient(x, T(1) + exp(-x)); }
 template <class T> WINDLASS_FN T silu_grad(T x, T dy) {
   const T s = sigmoid(x);
   return dy * (s * (T(1) + x * (T(1) - s)));
@@ -209,13 +219,13 @@ template <class T> WINDLASS_FN T gelu_erf_grad(T x, T dy) {
 /// The tanh approximation of GELU: 0.5 x (1 + tanh(u)) with u = sqrt(2/pi) (x + 0.044715 x^3). That is x sigmoid(2u):
 /// one exponential and one division, and no cancellation where x is negative.
 template <class T> WINDLASS_FN T gelu_tanh(T x) {
-  return x / (T(1) + exp(T(-1.59576912160573071176) * (x + T(0.044715) * x * x * x)));
+  return detail::quotient(x, T(1) + exp(T(-1.59576912160573071176) * (x + T(0.044715) * x * x * x)));
 }
 /// With e = exp(-2u) and s = 1 / (1 + e), 1 - s is e s, which does not cancel; the bound keeps it from inf * 0.
 template <class T> WINDLASS_FN T gelu_tanh_grad(T x, T dy) {
   const T e = exp(T(-1.59576912160573071176) * (x + T(0.044715) * x * x * x));
   const T slope = T(1.59576912160573071176) * (T(1) + T(0.134145) * x * x);
-  const T s = T(1) / (T(1) + e);
+  const T s = detail::quotient(T(1), T(1) + e);
   return dy * (s + x * (s * (s * (e > T(1e30) ? T(1e30) : e))) * slope);
 }
 

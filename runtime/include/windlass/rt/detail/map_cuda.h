@@ -38,8 +38,46 @@ WINDLASS_FN void map_pack(const F &f, std::byte *const *data, const std::int64_t
   }(load_pack<W, In>(data[outs + I], offsets[outs + I], repeats[outs + I])...);
 }
 
-/// Computes W elements of the innermost dimension at a time; `count` counts such groups. Index is 32 bits wide where
-/// that is enough, since devices divide in software.
+/// Divides by a number from 1 to 2^31 - 1, which does not change: a product and a shift, where devices divide in
+/// software (T. Granlund, P. Montgomery, "Division by invariant integers using multiplication", PLDI 1994, section 4).
+class invariant_divisor {
+public:
+  explicit invariant_divisor(std::uint32_t by) : by_(by) {
+    while (shift_ < 31 && (std::uint32_t(1) << shift_) < by)
+      ++shift_;
+    factor_ = static_cast<std::uint32_t>(((std::uint64_t(1) << 32) * ((std::uint64_t(1) << shift_) - by)) / by + 1);
+  }
+  WINDLASS_FN std::uint32_t by() const { return by_; }
+  /// Returns n / by(), for an n below 2^31.
+  WINDLASS_FN std::uint32_t quotient(std::uint32_t n) const {
+    const auto high = static_cast<std::uint32_t>((std::uint64_t(n) * factor_) >> 32);
+    return (high + n) >> shift_;
+  }
+
+private:
+  std::uint32_t by_, factor_ = 0, shift_ = 0;
+};
+
+/// Computes W elements of the innermost dimension at a time, of one or two dimensions; `count` counts such groups, of
+/// which `columns` are in a row.
+template <class F, int W, int N>
+__global__ void map_rows_kernel(F f, loop_nest<N> nest, invariant_divisor columns, std::uint32_t count) {
+  const int inner = nest.rank - 1;
+  bool repeats[N];
+  for (int k = 0; k < N; ++k)
+    repeats[k] = nest.strides[k][inner] == 0;
+  for (std::uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < count; i += gridDim.x * blockDim.x) {
+    const std::uint32_t row = columns.quotient(i), column = i - row * columns.by();
+    std::int64_t offsets[N];
+    for (int k = 0; k < N; ++k)
+      offsets[k] =
+          (inner == 0 ? 0 : std::int64_t(row) * nest.strides[k][0]) + (repeats[k] ? 0 : std::int64_t(column) * W);
+    map_pack<F, W>(f, nest.data, offsets, repeats, typename F::outputs(), typename F::inputs(),
+                   std::make_index_sequence<F::outputs::size>(), std::make_index_sequence<F::inputs::size>());
+  }
+}
+
+/// The same for any number of dimensions. Index is 32 bits wide where that is enough.
 template <class F, int W, class Index, int N> __global__ void map_kernel(F f, loop_nest<N> nest, std::int64_t count) {
   const int inner = nest.rank - 1;
   bool repeats[N];
@@ -98,17 +136,20 @@ template <class F, int N> status map_on_device(const stream &s, const F &f, cons
   const std::int64_t count = nest.elements();
   if (count == 0)
     return {};
-  const bool is_small = count < (std::int64_t(1) << 31);
-  if (!has_packs<F>(nest, width))
-    return is_small ? cuda::launch(s, cuda::blocks_for(count), cuda::block_threads, map_kernel<F, 1, std::uint32_t, N>,
-                                   f, nest, count)
-                    : cuda::launch(s, cuda::blocks_for(count), cuda::block_threads, map_kernel<F, 1, std::uint64_t, N>,
-                                   f, nest, count);
+  constexpr std::int64_t most = std::int64_t(1) << 31; // numbers below it have 32 bits, and a grid's step does not wrap
   const std::int64_t groups = count / width;
-  return is_small ? cuda::launch(s, cuda::blocks_for(groups), cuda::block_threads,
-                                 map_kernel<F, width, std::uint32_t, N>, f, nest, groups)
-                  : cuda::launch(s, cuda::blocks_for(groups), cuda::block_threads,
-                                 map_kernel<F, width, std::uint64_t, N>, f, nest, groups);
+  if (has_packs<F>(nest, width) && groups < most) {
+    const unsigned blocks = cuda::blocks_for(groups);
+    if (nest.rank > 2)
+      return cuda::launch(s, blocks, cuda::block_threads, map_kernel<F, width, std::uint32_t, N>, f, nest, groups);
+    const invariant_divisor columns(static_cast<std::uint32_t>(nest.sizes[nest.rank - 1] / width));
+    return cuda::launch(s, blocks, cuda::block_threads, map_rows_kernel<F, width, N>, f, nest, columns,
+                        static_cast<std::uint32_t>(groups));
+  }
+  const unsigned blocks = cuda::blocks_for(count);
+  return count < most
+             ? cuda::launch(s, blocks, cuda::block_threads, map_kernel<F, 1, std::uint32_t, N>, f, nest, count)
+             : cuda::launch(s, blocks, cuda::block_threads, map_kernel<F, 1, std::uint64_t, N>, f, nest, count);
 }
 
 } // namespace windlass::rt::detail
