@@ -61,6 +61,25 @@ class OrdersTest(test_cuda.EmulatedCase):
         self.assertEqual(self.trained(hasty, model, 'hasty-run'), expected)  # where each command is done at once
         self.assertTrue(any(self.differs(expected, hasty, model, 'hasty-run', seed=seed) for seed in range(1, 11)))
 
+    def test_a_program_with_two_values_in_one_place_differs(self):
+        """The second of two values that the forward pass keeps for the backward pass is put where the first one is."""
+        folder = self.folder / 'aliased'
+        folder.mkdir()
+        model = pathlib.Path(common.prepared('mlp', folder))
+        project = self.emit(model, '--cluster', 'h200:1', '--strategy', 'ddp')
+        expected = self.trained(self.program(project), model, 'apart')
+        step, buffers = (project / 'src' / 'step.cpp').read_text(), project / 'src' / 'buffers.h'
+        body = {name: step.split(f'\nstatus {name}(', 1)[1].split('\n}\n', 1)[0] for name in ('forward', 'backward')}
+        values = re.findall(r'\n(constexpr buffer (v\d+)\(\{(\d+), (\d+)\}, ([^/\n]*))', buffers.read_text())
+        written = re.findall(r'WINDLASS_TRY\(\w+(?:<[^;(]*>)?\(compute, at\((v\d+)\)', body['forward'])
+        kept = [value for value in values if value[1] in written and f'at({value[1]})' in body['backward']]
+        first, second = next((a, b) for a in kept for b in kept if a[4] == b[4] and a[1] != b[1])
+        moved = second[0].replace(f'{{{second[2]}, {second[3]}}}', f'{{{first[2]}, {first[3]}}}')
+        buffers.write_text(buffers.read_text().replace(second[0], moved))
+        aliased = self.program(project)
+        for seed in range(3):
+            self.assertTrue(self.differs(expected, aliased, model, 'aliased-run', seed=seed), (first, second, seed))
+
     def differs(self, expected, *arguments, **options):
         try:
             return self.trained(*arguments, **options) != expected
