@@ -1,6 +1,7 @@
 """What steps of GPT-2 on one GPU should take by the rooflines of their kernels does not get worse unseen."""
 
 import re
+import sys
 
 import common
 
@@ -12,7 +13,7 @@ MOST_COMMANDS = {'124m': 340, '1558m': 1500}
 
 class RooflinesTest(common.Case):
     def test_steps_take_no_longer(self):
-        done = common.run([common.ROOT / 'benchmarks' / 'rooflines', '--details'], timeout=600)
+        done = common.run([sys.executable, '-B', common.ROOT / 'benchmarks' / 'rooflines', '--details'], timeout=600)
         self.assertEqual(done.code, 0, done.err)
         print(done.out, end='')
         rows = re.findall(r'^(\w+) +(\d+) +(\d+) +[\d.]+ ms +(\d+)/s', done.out, re.M)
