@@ -88,6 +88,22 @@ class WindowTest(common.Case):
         self.assertNotIn('main_graph', self.succeed('checkpoint', 'inspect', run).out)
 
 
+class CausalMaskTest(common.Case):
+    """Attention is known to be causal however large its mask is, over a batch and over tokens."""
+
+    def test_flops(self):
+        width = 8
+        for mask in ('range', 'trilu'):
+            for batch, tokens in ((2, 32768), (4096, 512)):
+                with self.subTest(mask=mask, batch=batch, tokens=tokens):
+                    path = self.folder / f'{mask}-{tokens}.onnx'
+                    onnx.save(common.one_layer('gpt', width=width, heads=1, vocabulary=4, batch=batch, tokens=tokens, mask=mask), path)
+                    commands = json.loads(self.succeed('simulate', path, '--cluster', 'h200:1', '--precision', 'bf16', '--json', '-q').out)['commands']
+                    [attention] = [each for each in commands if each['family'].split('.')[0] == 'attention']
+                    # Two products of tokens, tokens and width, of which a causal mask leaves one half.
+                    self.assertEqual(attention['flops'], 2 * batch * tokens * tokens * width)
+
+
 class RelativePositionsTest(common.Case):
     """The buckets of an encoder-decoder's relative positions, more of them than a constant may have elements."""
 

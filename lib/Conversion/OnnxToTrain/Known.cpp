@@ -14,23 +14,13 @@
 using namespace mlir;
 using namespace windlass;
 
-static int64_t nextId() {
+int64_t KnownTensor::nextId() {
   static std::atomic<int64_t> counter{0};
   return ++counter;
 }
 
 KnownTensor::KnownTensor(RankedTensorType type, std::shared_ptr<const KnownStorage> storage)
-    : type(type), storage(std::move(storage)), id(nextId()) {}
-
-double KnownTensor::getReal(int64_t index) const {
-  if (isFloat())
-    return storage->reals[index];
-  return static_cast<double>(getInteger(index));
-}
-
-int64_t KnownTensor::getInteger(int64_t index) const {
-  return isBoolean() ? storage->booleans[index] : storage->integers[index];
-}
+    : type(type), id(nextId()), storage(std::move(storage)) {}
 
 template <typename T> static bool allEqual(const std::vector<T> &values) {
   // Compares bits, not values, because two equal NaN are one constant.
@@ -38,6 +28,8 @@ template <typename T> static bool allEqual(const std::vector<T> &values) {
 }
 
 bool KnownTensor::isSplat() const {
+  if (source)
+    return source->isSplat();
   return allEqual(storage->booleans) && allEqual(storage->integers) && allEqual(storage->reals);
 }
 
@@ -141,6 +133,17 @@ Known windlass::makeKnownSplat(RankedTensorType type, double value) {
   });
 }
 
+FailureOr<Shape> windlass::broadcastShapes(llvm::ArrayRef<int64_t> lhs, llvm::ArrayRef<int64_t> rhs) {
+  Shape result(std::max(lhs.size(), rhs.size()), 1);
+  for (size_t i = 0; i < result.size(); ++i) {
+    int64_t a = i < lhs.size() ? lhs[lhs.size() - 1 - i] : 1, b = i < rhs.size() ? rhs[rhs.size() - 1 - i] : 1;
+    if (a != b && a != 1 && b != 1)
+      return failure();
+    result[result.size() - 1 - i] = a == 1 ? b : a;
+  }
+  return result;
+}
+
 llvm::SmallVector<int64_t> windlass::getStrides(llvm::ArrayRef<int64_t> shape) {
   llvm::SmallVector<int64_t> strides(shape.size(), 1);
   for (int64_t i = static_cast<int64_t>(shape.size()) - 2; i >= 0; --i)
@@ -152,9 +155,8 @@ llvm::SmallVector<int64_t> windlass::getStrides(llvm::ArrayRef<int64_t> shape) {
 // Moving elements
 //===----------------------------------------------------------------------===//
 
-/// Calls `row(outIndex, inOffset, count)` for every innermost row of a strided view of `shape`.
-static void forEachRow(llvm::ArrayRef<int64_t> shape, int64_t offset, llvm::ArrayRef<int64_t> strides,
-                       llvm::function_ref<void(int64_t, int64_t, int64_t)> row) {
+void windlass::forEachRow(llvm::ArrayRef<int64_t> shape, int64_t offset, llvm::ArrayRef<int64_t> strides,
+                          llvm::function_ref<void(int64_t, int64_t, int64_t)> row) {
   int64_t rank = static_cast<int64_t>(shape.size());
   if (llvm::is_contained(shape, 0))
     return;
@@ -179,70 +181,6 @@ static void forEachRow(llvm::ArrayRef<int64_t> shape, int64_t offset, llvm::Arra
 }
 
 template <typename T>
-static void copyStrided(const std::vector<T> &in, std::vector<T> &out, llvm::ArrayRef<int64_t> shape, int64_t offset,
-                        llvm::ArrayRef<int64_t> strides) {
-  int64_t inner = shape.empty() ? 1 : strides.back();
-  forEachRow(shape, offset, strides, [&](int64_t to, int64_t from, int64_t count) {
-    for (int64_t i = 0; i < count; ++i)
-      out[to + i] = in[from + i * inner];
-  });
-}
-
-static Known makeView(const Known &input, llvm::ArrayRef<int64_t> shape, int64_t offset,
-                      llvm::ArrayRef<int64_t> strides) {
-  return makeKnown(RankedTensorType::get(shape, input->getElementType()), [&](KnownStorage &out) {
-    if (input->isBoolean())
-      copyStrided(input->storage->booleans, out.booleans, shape, offset, strides);
-    else if (input->isFloat())
-      copyStrided(input->storage->reals, out.reals, shape, offset, strides);
-    else
-      copyStrided(input->storage->integers, out.integers, shape, offset, strides);
-  });
-}
-
-Known windlass::knownReshape(const Known &input, llvm::ArrayRef<int64_t> shape) {
-  return std::make_shared<KnownTensor>(RankedTensorType::get(shape, input->getElementType()), input->storage);
-}
-
-Known windlass::knownTranspose(const Known &input, llvm::ArrayRef<int64_t> permutation) {
-  auto inStrides = getStrides(input->getShape());
-  Shape shape, strides;
-  for (int64_t dim : permutation) {
-    shape.push_back(input->getShape()[dim]);
-    strides.push_back(inStrides[dim]);
-  }
-  return makeView(input, shape, 0, strides);
-}
-
-/// Returns the strides that read `from` as if it had shape `to`.
-static Shape getBroadcastStrides(llvm::ArrayRef<int64_t> from, llvm::ArrayRef<int64_t> to) {
-  auto inStrides = getStrides(from);
-  Shape strides(to.size(), 0);
-  size_t lead = to.size() - from.size();
-  for (size_t i = 0; i < from.size(); ++i)
-    strides[lead + i] = from[i] == 1 ? 0 : inStrides[i];
-  return strides;
-}
-
-Known windlass::knownBroadcast(const Known &input, llvm::ArrayRef<int64_t> shape) {
-  if (input->getShape() == shape)
-    return input;
-  return makeView(input, shape, 0, getBroadcastStrides(input->getShape(), shape));
-}
-
-Known windlass::knownSlice(const Known &input, llvm::ArrayRef<int64_t> starts, llvm::ArrayRef<int64_t> sizes,
-                           llvm::ArrayRef<int64_t> steps) {
-  auto inStrides = getStrides(input->getShape());
-  int64_t offset = 0;
-  Shape strides;
-  for (auto [stride, start, step] : llvm::zip_equal(inStrides, starts, steps)) {
-    offset += stride * start;
-    strides.push_back(stride * step);
-  }
-  return makeView(input, sizes, offset, strides);
-}
-
-template <typename T>
 static void placeBox(const std::vector<T> &in, llvm::ArrayRef<int64_t> inShape, std::vector<T> &out,
                      llvm::ArrayRef<int64_t> outShape, llvm::ArrayRef<int64_t> starts) {
   auto outStrides = getStrides(outShape);
@@ -256,11 +194,11 @@ static void placeBox(const std::vector<T> &in, llvm::ArrayRef<int64_t> inShape, 
 static void place(const Known &input, KnownStorage &out, llvm::ArrayRef<int64_t> outShape,
                   llvm::ArrayRef<int64_t> starts) {
   if (input->isBoolean())
-    placeBox(input->storage->booleans, input->getShape(), out.booleans, outShape, starts);
+    placeBox(input->getStorage().booleans, input->getShape(), out.booleans, outShape, starts);
   else if (input->isFloat())
-    placeBox(input->storage->reals, input->getShape(), out.reals, outShape, starts);
+    placeBox(input->getStorage().reals, input->getShape(), out.reals, outShape, starts);
   else
-    placeBox(input->storage->integers, input->getShape(), out.integers, outShape, starts);
+    placeBox(input->getStorage().integers, input->getShape(), out.integers, outShape, starts);
 }
 
 Known windlass::knownConcat(llvm::ArrayRef<Known> inputs, int64_t axis) {
@@ -294,7 +232,7 @@ static void gatherBlocks(const std::vector<T> &in, std::vector<T> &out, const Kn
                          int64_t axisSize, int64_t inner) {
   int64_t to = 0;
   for (int64_t o = 0; o < outer; ++o)
-    for (int64_t index : indices->storage->integers) {
+    for (int64_t index : indices->getStorage().integers) {
       std::copy_n(in.begin() + (o * axisSize + index) * inner, inner, out.begin() + to);
       to += inner;
     }
@@ -311,8 +249,8 @@ Known windlass::knownGather(const Known &input, const Known &indices, int64_t ax
   for (int64_t dim : in.drop_front(axis + 1))
     inner *= dim;
   return makeKnown(RankedTensorType::get(shape, input->getElementType()), [&](KnownStorage &out) {
-    gatherBlocks(input->storage->booleans, out.booleans, indices, input->isBoolean() ? outer : 0, in[axis], inner);
-    gatherBlocks(input->storage->integers, out.integers, indices, input->isInteger() ? outer : 0, in[axis], inner);
-    gatherBlocks(input->storage->reals, out.reals, indices, input->isFloat() ? outer : 0, in[axis], inner);
+    gatherBlocks(input->getStorage().booleans, out.booleans, indices, input->isBoolean() ? outer : 0, in[axis], inner);
+    gatherBlocks(input->getStorage().integers, out.integers, indices, input->isInteger() ? outer : 0, in[axis], inner);
+    gatherBlocks(input->getStorage().reals, out.reals, indices, input->isFloat() ? outer : 0, in[axis], inner);
   });
 }

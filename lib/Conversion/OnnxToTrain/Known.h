@@ -1,7 +1,7 @@
 //===- Known.h - tensors whose values the importer knows --------*- C++ -*-===//
 //
 // Exporters write shapes, axes, positions and masks as chains of ordinary operators over constants. The legalization
-// evaluates those chains on these tensors; everything here is plain row-major arithmetic without broadcasting tricks.
+// evaluates those chains on these tensors, by plain row-major arithmetic.
 //
 //===----------------------------------------------------------------------===//
 
@@ -10,11 +10,13 @@
 
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/BuiltinTypes.h"
+#include "mlir/Support/LLVM.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/SmallVector.h"
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 namespace windlass {
@@ -29,12 +31,17 @@ struct KnownStorage {
   std::vector<double> reals;
 };
 
+class KnownTensor;
+using Known = std::shared_ptr<const KnownTensor>;
+
 class KnownTensor {
 public:
   KnownTensor(mlir::RankedTensorType type, std::shared_ptr<const KnownStorage> storage);
+  /// Makes a view of a stored tensor: element [i...] is element offset + sum(i * strides) of it. All elements of the
+  /// source are seen. Those of the view are stored when somebody asks for them.
+  KnownTensor(mlir::RankedTensorType type, Known source, int64_t offset, Shape strides);
 
   mlir::RankedTensorType type;
-  std::shared_ptr<const KnownStorage> storage;
   /// The number of the tensor, different for any two tensors ever made, so that results can be looked up by their
   /// operands.
   int64_t id;
@@ -46,13 +53,28 @@ public:
   bool isFloat() const { return mlir::isa<mlir::FloatType>(getElementType()); }
   bool isInteger() const { return !isBoolean() && !isFloat(); }
 
+  const KnownStorage &getStorage() const { return *share(); }
+  /// Returns the storage of every element.
+  std::shared_ptr<const KnownStorage> share() const;
+  /// Returns the tensor that this one is a view of; null where it is none.
+  const Known &getSource() const { return source; }
+  int64_t getViewOffset() const { return offset; }
+  llvm::ArrayRef<int64_t> getViewStrides() const { return strides; }
   double getReal(int64_t index) const;
   int64_t getInteger(int64_t index) const;
   /// Whether all elements are equal (also true for no elements).
   bool isSplat() const;
-};
 
-using Known = std::shared_ptr<const KnownTensor>;
+private:
+  static int64_t nextId();
+  /// Returns the index of the source's element that element `index` is.
+  int64_t findInSource(int64_t index) const;
+
+  mutable std::shared_ptr<const KnownStorage> storage;
+  Known source;
+  int64_t offset = 0;
+  Shape strides;
+};
 
 /// Returns the element type in which values of a file's element type are computed: f32 for floats of 16 bits, because a
 /// precision is chosen when the model is compiled; null for null.
@@ -75,7 +97,35 @@ Known makeKnown(mlir::RankedTensorType type, llvm::ArrayRef<char> bytes);
 Known makeKnownIntegers(mlir::MLIRContext *context, llvm::ArrayRef<int64_t> values);
 Known makeKnownSplat(mlir::RankedTensorType type, double value);
 
+/// Returns the broadcast of two shapes by ONNX's rule, or failure.
+mlir::FailureOr<Shape> broadcastShapes(llvm::ArrayRef<int64_t> lhs, llvm::ArrayRef<int64_t> rhs);
+/// Whether a tensor may be a view; others are stored.
+bool mayBeView(mlir::Type elementType, int64_t elements);
+/// Whether a view stays one where it is reshaped: dims of size 1 come and go.
+bool keepsView(const KnownTensor &input, llvm::ArrayRef<int64_t> shape);
+/// Returns what `compute` gives, element by element, for operands broadcast to `shape`. Where they are views, it is
+/// called for the elements that they have, and the result is a view too.
+Known computeEach(llvm::ArrayRef<Known> operands, llvm::ArrayRef<int64_t> shape,
+                  llvm::function_ref<Known(llvm::ArrayRef<Known>, llvm::ArrayRef<int64_t>)> compute);
+/// Returns for how many elements it would be called.
+int64_t countComputed(llvm::ArrayRef<Known> operands, llvm::ArrayRef<int64_t> shape);
+/// The elements of a tensor that depend on the place in the dim `columns` minus that in the dim `rows` only, from the
+/// last row's first one to the first row's last one.
+struct Diagonals {
+  Known list;
+  int64_t rows, columns;
+};
+std::optional<Diagonals> findDiagonals(const KnownTensor &tensor);
+/// Returns a matrix of booleans that says for each element whether its column minus its row is inside.
+Known makeBand(mlir::MLIRContext *context, int64_t rows, int64_t columns, llvm::function_ref<bool(int64_t)> isInside);
+/// Whether one operand is a row and the other one a column, of integers with the same steps: what a comparison of both
+/// gives depends on the difference of column and row only.
+bool areRanges(const KnownTensor &lhs, const KnownTensor &rhs);
+
 llvm::SmallVector<int64_t> getStrides(llvm::ArrayRef<int64_t> shape);
+/// Calls `row(outIndex, inOffset, count)` for every innermost row of a strided view of `shape`.
+void forEachRow(llvm::ArrayRef<int64_t> shape, int64_t offset, llvm::ArrayRef<int64_t> strides,
+                llvm::function_ref<void(int64_t, int64_t, int64_t)> row);
 
 enum class BinaryKind { add, sub, mul, div, pow, max, min, mod, bitAnd, bitOr, bitXor };
 enum class CompareKind { equal, notEqual, less, lessEqual, greater, greaterEqual };

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 
 using namespace mlir;
 using namespace windlass;
@@ -149,13 +150,13 @@ static void zip(llvm::ArrayRef<int64_t> shape, llvm::ArrayRef<int64_t> lhs, llvm
   }
 }
 
-Known windlass::knownUnary(UnaryKind kind, const Known &input) {
+static Known computeUnary(UnaryKind kind, const Known &input) {
   Type element = input->getElementType();
   bool givesBoolean = kind == UnaryKind::logicalNot || kind == UnaryKind::isNan;
   auto type = RankedTensorType::get(input->getShape(),
                                     givesBoolean ? Type(IntegerType::get(element.getContext(), 1)) : element);
   return makeKnown(type, [&](KnownStorage &out) {
-    const KnownStorage &in = *input->storage;
+    const KnownStorage &in = input->getStorage();
     if (kind == UnaryKind::logicalNot) {
       for (auto [to, from] : llvm::zip_equal(out.booleans, in.booleans))
         to = !from;
@@ -179,9 +180,9 @@ Known windlass::knownUnary(UnaryKind kind, const Known &input) {
   });
 }
 
-Known windlass::knownBinary(BinaryKind kind, const Known &lhs, const Known &rhs, llvm::ArrayRef<int64_t> shape) {
+static Known computeBinary(BinaryKind kind, const Known &lhs, const Known &rhs, llvm::ArrayRef<int64_t> shape) {
   Type element = lhs->getElementType();
-  const KnownStorage &a = *lhs->storage, &b = *rhs->storage;
+  const KnownStorage &a = lhs->getStorage(), &b = rhs->getStorage();
   return makeKnown(RankedTensorType::get(shape, element), [&](KnownStorage &out) {
     auto each = [&](auto body) { zip(shape, lhs->getShape(), rhs->getShape(), body); };
     if (lhs->isBoolean())
@@ -199,8 +200,8 @@ Known windlass::knownBinary(BinaryKind kind, const Known &lhs, const Known &rhs,
   });
 }
 
-Known windlass::knownCompare(CompareKind kind, const Known &lhs, const Known &rhs, llvm::ArrayRef<int64_t> shape) {
-  const KnownStorage &a = *lhs->storage, &b = *rhs->storage;
+static Known computeCompare(CompareKind kind, const Known &lhs, const Known &rhs, llvm::ArrayRef<int64_t> shape) {
+  const KnownStorage &a = lhs->getStorage(), &b = rhs->getStorage();
   auto type = RankedTensorType::get(shape, IntegerType::get(lhs->getElementType().getContext(), 1));
   return makeKnown(type, [&](KnownStorage &out) {
     auto each = [&](auto body) { zip(shape, lhs->getShape(), rhs->getShape(), body); };
@@ -215,11 +216,11 @@ Known windlass::knownCompare(CompareKind kind, const Known &lhs, const Known &rh
   });
 }
 
-Known windlass::knownSelect(const Known &condition, const Known &lhs, const Known &rhs, llvm::ArrayRef<int64_t> shape) {
-  const KnownStorage &a = *lhs->storage, &b = *rhs->storage;
+static Known computeSelect(const Known &condition, const Known &lhs, const Known &rhs, llvm::ArrayRef<int64_t> shape) {
+  const KnownStorage &a = lhs->getStorage(), &b = rhs->getStorage();
   // There are three operands: the condition is broadcast first, then the other two are walked with it.
   Known spread = knownBroadcast(condition, shape);
-  const std::vector<uint8_t> &choose = spread->storage->booleans;
+  const std::vector<uint8_t> &choose = spread->getStorage().booleans;
   return makeKnown(RankedTensorType::get(shape, lhs->getElementType()), [&](KnownStorage &out) {
     auto each = [&](auto body) { zip(shape, lhs->getShape(), rhs->getShape(), body); };
     if (lhs->isBoolean())
@@ -231,9 +232,7 @@ Known windlass::knownSelect(const Known &condition, const Known &lhs, const Know
   });
 }
 
-Known windlass::knownCast(const Known &input, Type elementType) {
-  if (input->getElementType() == elementType)
-    return input;
+static Known computeCast(const Known &input, Type elementType) {
   return makeKnown(RankedTensorType::get(input->getShape(), elementType), [&](KnownStorage &out) {
     for (int64_t i = 0, e = input->getSize(); i < e; ++i) {
       if (elementType.isInteger(1))
@@ -247,6 +246,83 @@ Known windlass::knownCast(const Known &input, Type elementType) {
     }
   });
 }
+
+//===----------------------------------------------------------------------===//
+// Element by element, of views too
+//===----------------------------------------------------------------------===//
+
+Known windlass::knownUnary(UnaryKind kind, const Known &input) {
+  return computeEach(input, input->getShape(),
+                     [&](llvm::ArrayRef<Known> in, llvm::ArrayRef<int64_t>) { return computeUnary(kind, in[0]); });
+}
+
+Known windlass::knownBinary(BinaryKind kind, const Known &lhs, const Known &rhs, llvm::ArrayRef<int64_t> shape) {
+  return computeEach({lhs, rhs}, shape, [&](llvm::ArrayRef<Known> in, llvm::ArrayRef<int64_t> sizes) {
+    return computeBinary(kind, in[0], in[1], sizes);
+  });
+}
+
+/// Returns the dim along which a tensor has several elements, counted from the last one, if it is one only.
+static std::optional<int64_t> findOnlyDim(const KnownTensor &tensor) {
+  std::optional<int64_t> found;
+  for (auto [i, dim] : llvm::enumerate(llvm::reverse(tensor.getShape())))
+    if (dim != 1) {
+      if (found || dim == 0)
+        return std::nullopt;
+      found = static_cast<int64_t>(i);
+    }
+  return found;
+}
+
+bool windlass::areRanges(const KnownTensor &lhs, const KnownTensor &rhs) {
+  std::optional<int64_t> a = findOnlyDim(lhs), b = findOnlyDim(rhs);
+  if (!a || !b || std::min(*a, *b) != 0 || std::max(*a, *b) != 1 || !lhs.isInteger() || !rhs.isInteger())
+    return false;
+  constexpr int64_t most = int64_t(1) << 30; // no difference of such numbers wraps
+  int64_t step = lhs.getInteger(1) - lhs.getInteger(0);
+  auto isRange = [&](const KnownTensor &tensor) {
+    for (auto [i, value] : llvm::enumerate(tensor.getStorage().integers))
+      if (value < -most || value > most || value != tensor.getInteger(0) + static_cast<int64_t>(i) * step)
+        return false;
+    return true;
+  };
+  return step > -most && step < most && isRange(lhs) && isRange(rhs);
+}
+
+Known windlass::knownCompare(CompareKind kind, const Known &lhs, const Known &rhs, llvm::ArrayRef<int64_t> shape) {
+  if (areRanges(*lhs, *rhs)) {
+    int64_t step = lhs->getInteger(1) - lhs->getInteger(0);
+    bool isRow = findOnlyDim(*lhs) == 0;
+    Known band = makeBand(lhs->type.getContext(), shape[shape.size() - 2], shape.back(), [&](int64_t difference) {
+      // What lies in a row goes on by the difference while the other one stays.
+      int64_t a = lhs->getInteger(0), b = rhs->getInteger(0);
+      (isRow ? a : b) += step * difference;
+      return applyCompare(kind, a, b);
+    });
+    return knownReshape(band, shape);
+  }
+  return computeEach({lhs, rhs}, shape, [&](llvm::ArrayRef<Known> in, llvm::ArrayRef<int64_t> sizes) {
+    return computeCompare(kind, in[0], in[1], sizes);
+  });
+}
+
+Known windlass::knownSelect(const Known &condition, const Known &lhs, const Known &rhs, llvm::ArrayRef<int64_t> shape) {
+  return computeEach({condition, lhs, rhs}, shape, [&](llvm::ArrayRef<Known> in, llvm::ArrayRef<int64_t> sizes) {
+    return computeSelect(in[0], in[1], in[2], sizes);
+  });
+}
+
+Known windlass::knownCast(const Known &input, Type elementType) {
+  if (input->getElementType() == elementType)
+    return input;
+  return computeEach(input, input->getShape(), [&](llvm::ArrayRef<Known> in, llvm::ArrayRef<int64_t>) {
+    return computeCast(in[0], elementType);
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// Along dims
+//===----------------------------------------------------------------------===//
 
 Known windlass::knownReduce(ReduceKind kind, const Known &input, llvm::ArrayRef<int64_t> dims) {
   // The reduced dims are moved behind the others, so that each result is one contiguous row.
@@ -272,14 +348,14 @@ Known windlass::knownReduce(ReduceKind kind, const Known &input, llvm::ArrayRef<
       size *= dim;
     for (int64_t i = 0; i < size && row > 0; ++i) {
       if (input->isFloat()) {
-        double value = rows->storage->reals[i * row];
+        double value = rows->getStorage().reals[i * row];
         for (int64_t j = 1; j < row; ++j)
-          value = applyReal(binary, value, rows->storage->reals[i * row + j]);
+          value = applyReal(binary, value, rows->getStorage().reals[i * row + j]);
         out.reals[i] = roundReal(value, element);
       } else if (input->isInteger()) {
-        int64_t value = rows->storage->integers[i * row];
+        int64_t value = rows->getStorage().integers[i * row];
         for (int64_t j = 1; j < row; ++j)
-          value = applyInteger(binary, value, rows->storage->integers[i * row + j]);
+          value = applyInteger(binary, value, rows->getStorage().integers[i * row + j]);
         out.integers[i] = wrapInteger(value, element);
       }
     }
@@ -306,8 +382,8 @@ Known windlass::knownCumSum(const Known &input, int64_t axis, bool isExclusive, 
       }
     };
     if (input->isFloat())
-      scan(input->storage->reals, out.reals, 0.0);
+      scan(input->getStorage().reals, out.reals, 0.0);
     else
-      scan(input->storage->integers, out.integers, uint64_t(0));
+      scan(input->getStorage().integers, out.integers, uint64_t(0));
   });
 }

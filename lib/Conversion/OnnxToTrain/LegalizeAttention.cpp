@@ -93,13 +93,10 @@ FailureOr<Entry> Legalizer::readWindow(NodeContext &node, int64_t tokens, int64_
   bool isCausal = node.getInt("is_causal", 0) != 0;
   if (!isCausal && before < 0 && behind < 0)
     return Entry::absent();
-  if (!eval.mayEvaluate(tokens * keys))
+  if (!eval.mayEvaluate(tokens + keys))
     return unsupported("is too large for its causal mask or window to be evaluated");
-  return Entry::of(makeKnown(RankedTensorType::get({tokens, keys}, builder.getI1Type()), [&](KnownStorage &out) {
-    for (int64_t i = 0; i < tokens; ++i)
-      for (int64_t j = 0; j < keys; ++j)
-        out.booleans[i * keys + j] =
-            (!isCausal || j <= i) && (before < 0 || i - j <= before) && (behind < 0 || j - i <= behind);
+  return Entry::of(makeBand(builder.getContext(), tokens, keys, [&](int64_t ahead) {
+    return (!isCausal || ahead <= 0) && (before < 0 || -ahead <= before) && (behind < 0 || ahead <= behind);
   }));
 }
 
@@ -203,7 +200,7 @@ LogicalResult Legalizer::legalizeRotaryEmbedding(NodeContext &node) {
     for (UsedParameter &parameter : parameters)
       parameter.isRotaryTable |= parameter.read == cache.value;
     if (positions.known)
-      for (int64_t at : positions.known->storage->integers)
+      for (int64_t at : positions.known->getStorage().integers)
         if (at < 0 || at >= cache.getShape()[0])
           return invalid(node,
                          "reads position " + llvm::Twine(at) + " of a table of " + llvm::Twine(cache.getShape()[0]));

@@ -72,12 +72,10 @@ LogicalResult Legalizer::legalizeConstantOfShape(NodeContext &node) {
       return invalid(node, "has a value of " + llvm::Twine(stated.getNumElements()) + " elements");
     value = makeKnown(stated);
   }
-  int64_t count = 1;
-  for (int64_t dim : *shape)
-    count *= dim;
-  if (!eval.mayEvaluate(count))
-    return unsupported("gives " + llvm::Twine(count) + " elements");
-  return give(node, Entry::of(knownBroadcast(knownReshape(value, {}), *shape)));
+  Entry splat = eval.broadcast(Entry::of(knownReshape(value, {})), *shape);
+  if (!splat.known)
+    return unsupported("gives " + llvm::Twine(llvm::product_of(*shape)) + " elements");
+  return give(node, splat);
 }
 
 LogicalResult Legalizer::legalizeShape(NodeContext &node) {

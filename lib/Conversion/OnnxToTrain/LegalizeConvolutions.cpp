@@ -124,8 +124,7 @@ LogicalResult Legalizer::checkImageAndKernels(NodeContext &node) {
 
 LogicalResult Legalizer::checkBias(NodeContext &node, int64_t channels) {
   // PyTorch's exporter gives convolutions without a bias one of zeros. In three dimensions it has a wrong shape.
-  if (node.has(2) && node.inputs[2].known && node.inputs[2].isFloat() &&
-      llvm::all_of(node.inputs[2].known->storage->reals, [](double value) { return value == 0; }))
+  if (node.has(2) && node.inputs[2].isFloat() && isAll(node.inputs[2], 0))
     node.inputs[2] = Entry::absent();
   if (node.has(2) &&
       (!node.inputs[2].isTensor() || node.inputs[2].getRank() != 1 || node.inputs[2].getShape()[0] != channels ||

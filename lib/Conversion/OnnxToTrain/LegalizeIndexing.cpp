@@ -33,14 +33,14 @@ LogicalResult Legalizer::legalizeGather(NodeContext &node) {
   int64_t extent = x.getShape()[*axis];
   if (indices.known) {
     bool isNegative = false;
-    for (int64_t index : indices.known->storage->integers) {
+    for (int64_t index : indices.known->getStorage().integers) {
       if (index < -extent || index >= extent)
         return invalid(node, "reads index " + llvm::Twine(index) + " of a dimension of size " + llvm::Twine(extent));
       isNegative |= index < 0;
     }
     if (isNegative)
       indices = Entry::of(makeKnown(indices.type, [&](KnownStorage &out) {
-        for (auto [to, from] : llvm::zip_equal(out.integers, indices.known->storage->integers))
+        for (auto [to, from] : llvm::zip_equal(out.integers, indices.known->getStorage().integers))
           to = from < 0 ? from + extent : from;
       }));
   }
@@ -84,7 +84,7 @@ FailureOr<Entry> Legalizer::mergeIndices(NodeContext &node, int64_t batch) {
   }
   if (!place.isTensor() || !isOutside.isTensor())
     return place.isTensor() ? isOutside : place;
-  if (isOutside.known && llvm::is_contained(isOutside.known->storage->booleans, 1))
+  if (isOutside.known && llvm::is_contained(isOutside.known->getStorage().booleans, 1))
     return invalid(node, "names an element outside of its tensor");
   // Merged, an index that is too large would name an element of another row.
   return eval.select(isOutside, number(llvm::product_of(x.getShape().take_front(batch + depth))), place);
@@ -153,7 +153,7 @@ FailureOr<Entry> Legalizer::flattenElementIndices(NodeContext &node, int64_t axi
       for (int64_t dim = 0; dim < x.getRank(); ++dim) {
         int64_t index = i / own[dim] % indices.getShape()[dim];
         if (dim == axis) {
-          index = indices.known->storage->integers[i];
+          index = indices.known->getStorage().integers[i];
           index = index < 0 ? index + x.getShape()[dim] : index;
           isInside &= index >= 0 && index < x.getShape()[dim];
         }
@@ -201,13 +201,10 @@ LogicalResult Legalizer::legalizeTrilu(NodeContext &node) {
   }
   bool isUpper = node.getInt("upper", 1) != 0;
   int64_t rows = x.getShape()[x.getRank() - 2], columns = x.getShape().back();
-  if (!eval.mayEvaluate(rows * columns))
+  if (!eval.mayEvaluate(rows + columns))
     return unsupported("is too large to be evaluated");
-  Known mask = makeKnown(RankedTensorType::get({rows, columns}, builder.getI1Type()), [&](KnownStorage &out) {
-    for (int64_t i = 0; i < rows; ++i)
-      for (int64_t j = 0; j < columns; ++j)
-        out.booleans[i * columns + j] = isUpper ? j >= i + offset : j <= i + offset;
-  });
+  Known mask = makeBand(builder.getContext(), rows, columns,
+                        [&](int64_t difference) { return isUpper ? difference >= offset : difference <= offset; });
   return give(node, eval.select(Entry::of(mask), x, eval.scalar(0, x.getElementType())));
 }
 

@@ -37,7 +37,7 @@ static FailureOr<std::vector<double>> readReals(const Entry &entry, size_t count
     reason = "has scales or a region that depend on an input or a parameter";
     return failure();
   }
-  return entry.known->storage->reals;
+  return entry.known->getStorage().reals;
 }
 
 LogicalResult Legalizer::readScales(NodeContext &node, llvm::MutableArrayRef<ResizedAxis> axes) {

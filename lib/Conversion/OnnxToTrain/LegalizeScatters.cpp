@@ -50,7 +50,7 @@ LogicalResult Legalizer::scatterRows(NodeContext &node, const Entry &places, con
     if (!eval.mayEvaluate(size))
       return unsupported("has too many elements");
     Shape from = llvm::to_vector(llvm::seq<int64_t>(0, size));
-    for (auto [update, place] : llvm::enumerate(places.known->storage->integers))
+    for (auto [update, place] : llvm::enumerate(places.known->getStorage().integers))
       from[place] = size + static_cast<int64_t>(update);
     Entry both = data.isTensor() ? eval.concat({data, updates}, 0) : data;
     Entry result =

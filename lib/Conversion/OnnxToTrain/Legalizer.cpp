@@ -247,7 +247,7 @@ static bool isCausalMask(const KnownTensor &tensor) {
   if (shape.size() < 2 || shape.back() < shape[shape.size() - 2] || shape.back() < 2)
     return false;
   int64_t columns = shape.back(), rows = shape[shape.size() - 2], offset = columns - rows;
-  for (auto [i, value] : llvm::enumerate(tensor.storage->reals)) {
+  for (auto [i, value] : llvm::enumerate(tensor.getStorage().reals)) {
     int64_t row = int64_t(i) / columns % rows, column = int64_t(i) % columns;
     if (column <= row + offset ? value != 0 : !(value <= -1e9))
       return false;
@@ -340,7 +340,7 @@ Entry Legalizer::readInitializer(onnx::InitializerOp op) {
     Known known = makeKnown(type, *bytes);
     if (!isFloat)
       return Entry::of(known);
-    bool hasInfinity = llvm::any_of(known->storage->reals, [](double x) { return std::isinf(x); });
+    bool hasInfinity = llvm::any_of(known->getStorage().reals, [](double x) { return std::isinf(x); });
     std::string reason = hasInfinity            ? "holds an infinity"
                          : isCausalMask(*known) ? "is a causal mask"
                                                 : whyConstant(op, *known);

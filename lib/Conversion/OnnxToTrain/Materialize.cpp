@@ -19,7 +19,7 @@ static constexpr int64_t kManyElements = 4096;
 static bool areEqual(const Known &tensor, int64_t a, int64_t b) {
   if (!tensor->isFloat())
     return tensor->getInteger(a) == tensor->getInteger(b);
-  double x = tensor->storage->reals[a], y = tensor->storage->reals[b];
+  double x = tensor->getStorage().reals[a], y = tensor->getStorage().reals[b];
   return x == y || (x != x && y != y);
 }
 
@@ -28,6 +28,11 @@ static llvm::SmallVector<bool> findConstantDims(const Known &tensor) {
   llvm::ArrayRef<int64_t> shape = tensor->getShape();
   auto strides = getStrides(shape);
   llvm::SmallVector<bool> result(shape.size(), true);
+  if (tensor->getSource()) {
+    for (auto [isConstant, stride] : llvm::zip_equal(result, tensor->getViewStrides()))
+      isConstant = stride == 0;
+    return result;
+  }
   int64_t size = tensor->getSize();
   for (size_t dim = 0; dim < shape.size(); ++dim) {
     if (shape[dim] == 1)
@@ -43,7 +48,7 @@ static llvm::SmallVector<bool> findConstantDims(const Known &tensor) {
 Value PartialEvaluator::emitSplat(RankedTensorType type, const KnownTensor &tensor) {
   Attribute value;
   if (tensor.isFloat())
-    value = builder.getFloatAttr(type.getElementType(), tensor.storage->reals[0]);
+    value = builder.getFloatAttr(type.getElementType(), tensor.getStorage().reals[0]);
   else
     value = builder.getIntegerAttr(type.getElementType(), tensor.getInteger(0));
   return train::ConstantOp::create(builder, *loc, type, DenseElementsAttr::get(type, value)).getResult();
@@ -52,7 +57,7 @@ Value PartialEvaluator::emitSplat(RankedTensorType type, const KnownTensor &tens
 /// Emits a mask for which mask[i][j] is `j <= i + c` for all elements, or its opposite for all; null for other masks.
 Value PartialEvaluator::emitBand(const Known &mask) {
   int64_t rows = mask->getShape()[0], columns = mask->getShape()[1];
-  const std::vector<uint8_t> &bits = mask->storage->booleans;
+  const std::vector<uint8_t> &bits = mask->getStorage().booleans;
   auto countLeading = [&](int64_t row, bool value) {
     int64_t count = 0;
     while (count < columns && (bits[row * columns + count] != 0) == value)
@@ -117,6 +122,72 @@ Value PartialEvaluator::emitDiagonals(const Known &matrix) {
   return train::GatherOp::create(builder, *loc, matrix->type, table, diagonal, uint64_t(0)).getResult();
 }
 
+/// Emits a matrix whose elements depend on their column minus their row, and are those of `list` from the last row's
+/// first one to the first row's last one.
+Value PartialEvaluator::emitByDifference(const Known &list, llvm::ArrayRef<int64_t> shape) {
+  auto type = RankedTensorType::get(shape, list->getElementType());
+  if (list->isSplat())
+    return emitSplat(type, *list);
+  int64_t rows = shape[0], size = list->getSize();
+  auto indices = RankedTensorType::get(shape, builder.getI64Type());
+  auto iota = [&](int64_t dim, int64_t start, double step) {
+    return train::IotaOp::create(builder, *loc, indices, uint64_t(dim), llvm::APFloat(double(start)),
+                                 llvm::APFloat(step))
+        .getResult();
+  };
+  if (list->isBoolean()) {
+    // Up to each place but the last one where the list changes, elements are alike.
+    Shape changes;
+    for (int64_t k = 1; k < size && changes.size() < 3; ++k)
+      if (list->getInteger(k) != list->getInteger(k - 1))
+        changes.push_back(k - rows);
+    auto compare = [&](int64_t offset, bool isUpTo) {
+      Value column = iota(1, 0, 1), row = iota(0, offset, 1);
+      return train::CompareOp::create(builder, *loc, type,
+                                      isUpTo ? train::Predicate::less_equal : train::Predicate::greater, column, row)
+          .getResult();
+    };
+    bool isFirst = list->getInteger(0) != 0;
+    if (changes.size() == 1)
+      return compare(changes[0], isFirst);
+    if (changes.size() == 2) {
+      Value low = compare(changes[0], isFirst), high = compare(changes[1], !isFirst);
+      return isFirst ? train::OrOp::create(builder, *loc, type, low, high).getResult()
+                     : train::AndOp::create(builder, *loc, type, low, high).getResult();
+    }
+    reason = "needs a mask of several bands";
+    return {};
+  }
+  double first = list->getReal(0), second = first;
+  bool isChoice = first == first;
+  for (int64_t k = 1; k < size && isChoice; ++k) {
+    if (second == first)
+      second = list->getReal(k);
+    isChoice = list->getReal(k) == first || list->getReal(k) == second;
+  }
+  if (!isChoice) {
+    Value table = emitCompact(list);
+    if (!table)
+      return {};
+    Value diagonal = train::AddOp::create(builder, *loc, iota(1, 0, 1), iota(0, rows - 1, -1));
+    return train::GatherOp::create(builder, *loc, type, table, diagonal, uint64_t(0)).getResult();
+  }
+  if (second == 0)
+    std::swap(first, second); // as in other masks, zero is chosen where the condition holds
+  Known condition = makeKnown(RankedTensorType::get({size}, builder.getI1Type()), [&](KnownStorage &out) {
+    for (int64_t k = 0; k < size; ++k)
+      out.booleans[k] = list->getReal(k) == first;
+  });
+  Value choose = emitByDifference(condition, shape);
+  if (!choose)
+    return {};
+  auto constant = [&](double value) {
+    return emitSplat(type, *makeKnownSplat(RankedTensorType::get({}, list->getElementType()), value));
+  };
+  Value a = constant(first), b = constant(second);
+  return train::SelectOp::create(builder, *loc, type, choose, a, b).getResult();
+}
+
 /// Emits a tensor that changes along each of its dims.
 Value PartialEvaluator::emitCompact(const Known &tensor) {
   if (tensor->isSplat())
@@ -173,11 +244,11 @@ Value PartialEvaluator::emitCompact(const Known &tensor) {
   }
   DenseElementsAttr value;
   if (tensor->isBoolean()) {
-    llvm::SmallVector<bool> bits(tensor->storage->booleans.begin(), tensor->storage->booleans.end());
+    llvm::SmallVector<bool> bits(tensor->getStorage().booleans.begin(), tensor->getStorage().booleans.end());
     value = DenseElementsAttr::get(tensor->type, bits);
   } else if (auto floatType = dyn_cast<FloatType>(tensor->getElementType())) {
     llvm::SmallVector<llvm::APFloat> numbers;
-    for (double number : tensor->storage->reals) {
+    for (double number : tensor->getStorage().reals) {
       llvm::APFloat converted(number);
       bool losesInfo = false;
       converted.convert(floatType.getFloatSemantics(), llvm::APFloat::rmNearestTiesToEven, &losesInfo);
@@ -187,7 +258,7 @@ Value PartialEvaluator::emitCompact(const Known &tensor) {
   } else {
     llvm::SmallVector<llvm::APInt> numbers;
     unsigned width = tensor->getElementType().getIntOrFloatBitWidth();
-    for (int64_t number : tensor->storage->integers)
+    for (int64_t number : tensor->getStorage().integers)
       numbers.push_back(llvm::APInt(width, static_cast<uint64_t>(number), /*isSigned=*/true, /*implicitTrunc=*/true));
     value = DenseElementsAttr::get(tensor->type, numbers);
   }
@@ -222,6 +293,13 @@ Value PartialEvaluator::spread(const Known &tensor, llvm::ArrayRef<int64_t> shap
     return known;
   if (tensor->isSplat())
     return known = emitSplat(type, *tensor);
+  if (std::optional<Diagonals> diagonals = findDiagonals(*tensor); diagonals && !reduced.value) {
+    Shape matrix = {tensor->getShape()[diagonals->rows], tensor->getShape()[diagonals->columns]};
+    reduced.dims = {diagonals->rows, diagonals->columns};
+    reduced.value = emitByDifference(diagonals->list, matrix);
+    if (!reduced.value)
+      return {};
+  }
   if (!reduced.value) {
     reduced.dims.clear();
     llvm::SmallVector<bool> isConstant = findConstantDims(tensor);

@@ -7,17 +7,6 @@
 using namespace mlir;
 using namespace windlass;
 
-FailureOr<Shape> windlass::broadcastShapes(llvm::ArrayRef<int64_t> lhs, llvm::ArrayRef<int64_t> rhs) {
-  Shape result(std::max(lhs.size(), rhs.size()), 1);
-  for (size_t i = 0; i < result.size(); ++i) {
-    int64_t a = i < lhs.size() ? lhs[lhs.size() - 1 - i] : 1, b = i < rhs.size() ? rhs[rhs.size() - 1 - i] : 1;
-    if (a != b && a != 1 && b != 1)
-      return failure();
-    result[result.size() - 1 - i] = a == 1 ? b : a;
-  }
-  return result;
-}
-
 static int64_t countOf(llvm::ArrayRef<int64_t> shape) {
   int64_t count = 1;
   for (int64_t dim : shape) {
@@ -26,6 +15,17 @@ static int64_t countOf(llvm::ArrayRef<int64_t> shape) {
     count *= dim;
   }
   return count;
+}
+
+/// Returns how many elements are stored for a view of `entry` of `count` elements.
+static int64_t countStored(const Entry &entry, int64_t count) {
+  return mayBeView(entry.getElementType(), count) ? 0 : count;
+}
+
+/// The same where the elements may be moved.
+static int64_t countMoved(const Entry &entry, int64_t count) {
+  bool isView = entry.known && entry.known->getSource();
+  return isView ? countStored(entry, count) + entry.known->getSource()->getSize() : count;
 }
 
 Entry PartialEvaluator::poison(const llvm::Twine &why) {
@@ -50,6 +50,28 @@ bool PartialEvaluator::isUsable(Type elementType) {
 Entry PartialEvaluator::evaluate(llvm::StringRef key, llvm::ArrayRef<int64_t> parameters,
                                  llvm::ArrayRef<Entry> operands, int64_t elements,
                                  llvm::function_ref<Known()> compute) {
+  for (const Entry &operand : operands)
+    if (operand.known && operand.known->getSource())
+      elements += operand.known->getSize(); // it is stored then
+  return lookUp(key, parameters, operands, elements, compute);
+}
+
+Entry PartialEvaluator::evaluateEach(llvm::StringRef key, llvm::ArrayRef<int64_t> parameters,
+                                     llvm::ArrayRef<Entry> operands, llvm::ArrayRef<int64_t> shape,
+                                     llvm::function_ref<Known()> compute) {
+  llvm::SmallVector<Known> tensors;
+  for (const Entry &operand : operands) {
+    if (!operand.known)
+      return {};
+    tensors.push_back(operand.known);
+  }
+  bool isBand = key == "compare" && areRanges(*tensors[0], *tensors[1]);
+  int64_t elements = isBand ? shape[shape.size() - 2] + shape.back() : countComputed(tensors, shape);
+  return lookUp(key, parameters, operands, elements, compute);
+}
+
+Entry PartialEvaluator::lookUp(llvm::StringRef key, llvm::ArrayRef<int64_t> parameters, llvm::ArrayRef<Entry> operands,
+                               int64_t elements, llvm::function_ref<Known()> compute) {
   for (const Entry &operand : operands)
     if (!operand.known)
       return {};
@@ -77,16 +99,15 @@ Entry PartialEvaluator::scalar(double value, Type elementType) {
   return Entry::of(makeKnownSplat(RankedTensorType::get({}, elementType), roundReal(value, elementType)));
 }
 
-/// Whether every element of a known entry is `value`.
-static bool isAll(const Entry &entry, double value) {
+bool windlass::isAll(const Entry &entry, double value) {
   return entry.known && entry.known->getSize() > 0 && entry.known->isSplat() && entry.known->getReal(0) == value;
 }
 
 Entry PartialEvaluator::unary(UnaryKind kind, const Entry &input) {
   if (!input.isTensor())
     return {};
-  if (Entry done = evaluate("unary", {int64_t(kind)}, input, countOf(input.getShape()),
-                            [&] { return knownUnary(kind, input.known); });
+  if (Entry done = evaluateEach("unary", {int64_t(kind)}, input, input.getShape(),
+                                [&] { return knownUnary(kind, input.known); });
       done.isTensor())
     return done;
   if (!isUsable(input.getElementType()))
@@ -177,8 +198,8 @@ Entry PartialEvaluator::binary(BinaryKind kind, const Entry &lhs, const Entry &r
     return poison("has operands whose shapes do not broadcast");
   if (lhs.getElementType() != rhs.getElementType())
     return poison("has operands of different element types");
-  if (Entry done = evaluate("binary", {int64_t(kind)}, {lhs, rhs}, countOf(*shape),
-                            [&] { return knownBinary(kind, lhs.known, rhs.known, *shape); });
+  if (Entry done = evaluateEach("binary", {int64_t(kind)}, {lhs, rhs}, *shape,
+                                [&] { return knownBinary(kind, lhs.known, rhs.known, *shape); });
       done.isTensor())
     return done;
   if (isNeutral(kind, rhs, true) && lhs.getShape() == llvm::ArrayRef<int64_t>(*shape))
@@ -209,8 +230,8 @@ Entry PartialEvaluator::compare(CompareKind kind, const Entry &lhs, const Entry 
     return poison("has operands whose shapes do not broadcast");
   if (lhs.getElementType() != rhs.getElementType())
     return poison("has operands of different element types");
-  if (Entry done = evaluate("compare", {int64_t(kind)}, {lhs, rhs}, countOf(*shape),
-                            [&] { return knownCompare(kind, lhs.known, rhs.known, *shape); });
+  if (Entry done = evaluateEach("compare", {int64_t(kind)}, {lhs, rhs}, *shape,
+                                [&] { return knownCompare(kind, lhs.known, rhs.known, *shape); });
       done.isTensor())
     return done;
   if (!isUsable(lhs.getElementType()))
@@ -235,8 +256,8 @@ Entry PartialEvaluator::select(const Entry &condition, const Entry &lhs, const E
     return poison("has operands whose shapes do not broadcast");
   if (lhs.getElementType() != rhs.getElementType() || !condition.isBoolean())
     return poison("has operands of different element types");
-  if (Entry done = evaluate("select", {}, {condition, lhs, rhs}, countOf(*shape),
-                            [&] { return knownSelect(condition.known, lhs.known, rhs.known, *shape); });
+  if (Entry done = evaluateEach("select", {}, {condition, lhs, rhs}, *shape,
+                                [&] { return knownSelect(condition.known, lhs.known, rhs.known, *shape); });
       done.isTensor())
     return done;
   if (isAll(condition, 1) || isAll(condition, 0))
@@ -256,8 +277,8 @@ Entry PartialEvaluator::cast(const Entry &input, Type elementType) {
   if (input.getElementType() == elementType)
     return input;
   int64_t code = static_cast<int64_t>(reinterpret_cast<intptr_t>(elementType.getAsOpaquePointer()));
-  if (Entry done = evaluate("cast", {code}, input, countOf(input.getShape()),
-                            [&] { return knownCast(input.known, elementType); });
+  if (Entry done =
+          evaluateEach("cast", {code}, input, input.getShape(), [&] { return knownCast(input.known, elementType); });
       done.isTensor())
     return done;
   if (!isUsable(input.getElementType()) || !isUsable(elementType))
@@ -274,8 +295,10 @@ Entry PartialEvaluator::reshape(const Entry &input, llvm::ArrayRef<int64_t> shap
     return {};
   if (input.getShape() == shape)
     return input;
-  // The result shares the values, so nothing is counted.
-  if (Entry done = evaluate("reshape", shape, input, 0, [&] { return knownReshape(input.known, shape); });
+  // The result shares the values, so nothing is counted but what was not stored.
+  bool isStored = input.known && (!input.known->getSource() || keepsView(*input.known, shape));
+  if (Entry done = lookUp("reshape", shape, input, isStored ? 0 : countOf(shape),
+                          [&] { return knownReshape(input.known, shape); });
       done.isTensor())
     return done;
   if (!isUsable(input.getElementType()))
@@ -290,8 +313,8 @@ Entry PartialEvaluator::transpose(const Entry &input, llvm::ArrayRef<int64_t> pe
     return {};
   if (llvm::equal(permutation, llvm::seq<int64_t>(0, input.getRank())))
     return input;
-  if (Entry done = evaluate("transpose", permutation, input, countOf(input.getShape()),
-                            [&] { return knownTranspose(input.known, permutation); });
+  if (Entry done = lookUp("transpose", permutation, input, countMoved(input, countOf(input.getShape())),
+                          [&] { return knownTranspose(input.known, permutation); });
       done.isTensor())
     return done;
   if (!isUsable(input.getElementType()))
@@ -312,8 +335,8 @@ Entry PartialEvaluator::broadcast(const Entry &input, llvm::ArrayRef<int64_t> sh
     return {};
   if (input.getShape() == shape)
     return input;
-  if (Entry done =
-          evaluate("broadcast", shape, input, countOf(shape), [&] { return knownBroadcast(input.known, shape); });
+  if (Entry done = lookUp("broadcast", shape, input, countStored(input, countOf(shape)),
+                          [&] { return knownBroadcast(input.known, shape); });
       done.isTensor())
     return done;
   if (!isUsable(input.getElementType()))
@@ -332,8 +355,8 @@ Entry PartialEvaluator::slice(const Entry &input, llvm::ArrayRef<int64_t> starts
   Shape parameters(starts);
   llvm::append_range(parameters, sizes);
   llvm::append_range(parameters, steps);
-  if (Entry done = evaluate("slice", parameters, input, countOf(sizes),
-                            [&] { return knownSlice(input.known, starts, sizes, steps); });
+  if (Entry done = lookUp("slice", parameters, input, countMoved(input, countOf(sizes)),
+                          [&] { return knownSlice(input.known, starts, sizes, steps); });
       done.isTensor())
     return done;
   if (!isUsable(input.getElementType()))
@@ -443,7 +466,7 @@ Entry PartialEvaluator::gather(const Entry &input, const Entry &indices, int64_t
     return {};
   // Consecutive indices make a slice, such as positions or one part of a tensor.
   if (indices.known && indices.known->getSize() > 0) {
-    const std::vector<int64_t> &list = indices.known->storage->integers;
+    const std::vector<int64_t> &list = indices.known->getStorage().integers;
     bool isRun = true;
     for (size_t i = 1; i < list.size() && isRun; ++i)
       isRun = list[i] == list[0] + static_cast<int64_t>(i);

@@ -82,8 +82,8 @@ struct Entry {
   bool isBoolean() const { return getElementType().isInteger(1); }
 };
 
-/// Returns the broadcast of two shapes by ONNX's rule, or failure.
-mlir::FailureOr<Shape> broadcastShapes(llvm::ArrayRef<int64_t> lhs, llvm::ArrayRef<int64_t> rhs);
+/// Whether the entry is known and has elements, all of which are `value`.
+bool isAll(const Entry &entry, double value);
 
 struct EvaluationBudgets {
   /// The most elements of one known tensor.
@@ -142,15 +142,21 @@ public:
   mlir::Location getLocation() { return *loc; }
 
 private:
-  /// Returns the result of a primitive over known operands, looked up or computed.
+  /// Returns the result of a primitive over known operands, looked up or computed; `elements` is what it stores.
   Entry evaluate(llvm::StringRef key, llvm::ArrayRef<int64_t> parameters, llvm::ArrayRef<Entry> operands,
                  int64_t elements, llvm::function_ref<Known()> compute);
+  /// The same for one that works element by element and gives a tensor of `shape`.
+  Entry evaluateEach(llvm::StringRef key, llvm::ArrayRef<int64_t> parameters, llvm::ArrayRef<Entry> operands,
+                     llvm::ArrayRef<int64_t> shape, llvm::function_ref<Known()> compute);
+  Entry lookUp(llvm::StringRef key, llvm::ArrayRef<int64_t> parameters, llvm::ArrayRef<Entry> operands,
+               int64_t elements, llvm::function_ref<Known()> compute);
   Entry poison(const llvm::Twine &why);
   bool isUsable(mlir::Type elementType);
   mlir::Value spread(const Known &tensor, llvm::ArrayRef<int64_t> shape);
   mlir::Value emitCompact(const Known &tensor);
   mlir::Value emitBand(const Known &mask);
   mlir::Value emitDiagonals(const Known &matrix);
+  mlir::Value emitByDifference(const Known &list, llvm::ArrayRef<int64_t> shape);
   mlir::Value emitSplat(mlir::RankedTensorType type, const KnownTensor &tensor);
 
   mlir::OpBuilder &builder;
