@@ -1,11 +1,13 @@
 // Attention by tiles in shared memory, with the softmax made as keys arrive. Scores are made again for the gradient, in
 // one pass over queries (dq) and one over keys (dk, dv), so that nothing is added by two blocks and no scratch is
-// needed. The library (attentions.h) computes those that it was measured to compute faster.
+// needed. The library (attentions.h) computes those that it was measured to compute faster, and kernels on tensor cores
+// (matrix_attention.h) those of 16 bits.
 //
 // A block has four warps. A warp owns some rows of the block's own tile (queries, or keys for dk and dv), a lane one
 // column of the tile that passes by, and a few columns of the results of its warp's rows.
+#include "attention_parts.h"
 #include "attentions.h"
-#include "kernel.h"
+#include "matrix_attention.h"
 
 namespace windlass::rt {
 
@@ -21,39 +23,6 @@ template <int T> struct tile {
   static constexpr int rows = T / attention_warps;   ///< of a warp
   static constexpr int columns = depth / warp_lanes; ///< of a lane
   static constexpr int floats = T * pitch;
-};
-
-/// A view [batch, heads, rows, columns].
-struct heads {
-  operand of;
-  std::int64_t strides[4];
-  heads(const view &v) : of(v) { // NOLINT: as operand
-    for (int d = 0; d < 4; ++d)
-      strides[d] = v.strides[d];
-  }
-  WINDLASS_FN std::int64_t at(std::int64_t batch, std::int64_t head, std::int64_t row, std::int64_t column) const {
-    return batch * strides[0] + head * strides[1] + row * strides[2] + column * strides[3];
-  }
-  WINDLASS_FN float get(std::int64_t batch, std::int64_t head, std::int64_t row, std::int64_t column) const {
-    return of.get(at(batch, head, row, column));
-  }
-  WINDLASS_FN void set(std::int64_t batch, std::int64_t head, std::int64_t row, std::int64_t column, float x) const {
-    of.set(at(batch, head, row, column), x);
-  }
-};
-
-struct attention_sizes {
-  std::int64_t batch, heads, kv_heads, queries, keys, depth, value_depth;
-  float scale;
-  bool causal;
-  WINDLASS_FN bool sees(std::int64_t query, std::int64_t key) const {
-    return query < queries && key < keys && (!causal || key <= query + (keys - queries));
-  }
-  /// Keys that query `t` sees: those before the result.
-  WINDLASS_FN std::int64_t end_of(std::int64_t t) const {
-    const std::int64_t end = causal ? t + (keys - queries) + 1 : keys;
-    return end < 0 ? 0 : end > keys ? keys : end;
-  }
 };
 
 /// Rows first … of one head, with zeros behind the last row and column.
@@ -190,15 +159,6 @@ __device__ inline slope slope_of(float product, float value_product, float mask,
     return {0.0f, 0.0f};
   const float weight = windlass::scalar::exp(product * scale + mask - lse);
   return {weight, weight * (value_product - delta)};
-}
-
-/// Sum over a row of out * dout, the same on every lane.
-__device__ inline float delta_of(const heads &out, const heads &dout, std::int64_t batch, std::int64_t head,
-                                 std::int64_t row, std::int64_t depth, int lane) {
-  float sum = 0;
-  for (std::int64_t e = lane; e < depth; e += warp_lanes)
-    sum += out.get(batch, head, row, e) * dout.get(batch, head, row, e);
-  return reduce_warp<add_values>(sum);
 }
 
 template <int T>
@@ -341,13 +301,6 @@ work attention_work(const char *name, const attention_sizes &of, std::int64_t pr
       name, 2 * products * of.batch * of.heads * pairs * of.depth, bytes, {of.batch, of.heads, of.queries, of.depth}};
 }
 
-/// lse [batch, heads, queries] as heads of one column.
-heads rows_of(const view &lse) {
-  view wide = lse;
-  wide.strides[3] = 0;
-  return wide;
-}
-
 /// By the library where it is faster, else by `own`.
 status run_attention(stream &s, const attention_views &views, double scale, bool causal,
                      const std::function<status()> &own) {
@@ -361,6 +314,13 @@ status run_attention(stream &s, const attention_views &views, double scale, bool
 }
 
 } // namespace
+
+heads rows_of(const view &lse) {
+  view wide = lse;
+  wide.strides[3] = 0;
+  return wide;
+}
+
 } // namespace cuda
 
 status attention(stream &s, const view &out, const view &lse, const view &q, const view &k, const view &v,
@@ -368,7 +328,9 @@ status attention(stream &s, const view &out, const view &lse, const view &q, con
   WINDLASS_TRY(cuda::check_attention(q, k, v, mask, out, lse));
   const cuda::attention_sizes of = cuda::shape_of(q, k, v, scale, causal);
   return s.submit(cuda::attention_work("attention", of, 2, bytes_of({out, lse, q, k, v, mask})), [=, &s]() -> status {
-    const auto own = [&] {
+    const auto own = [&]() -> status {
+      if (cuda::takes_matrix_units({q, k, v, out}))
+        return cuda::attention_by_matrices(s, out, lse, q, k, v, mask, of);
       return cuda::with_tile(of, [&](auto rows) {
         constexpr int t = decltype(rows)::value;
         const std::int64_t items = of.batch * of.heads * ((of.queries + t - 1) / t);
@@ -389,7 +351,9 @@ status attention_grad(stream &s, const view &dq, const view &dk, const view &dv,
   const cuda::attention_sizes of = cuda::shape_of(q, k, v, scale, causal);
   return s.submit(cuda::attention_work("attention_grad", of, 5, bytes_of({dq, dk, dv, dout, q, k, v, mask, out, lse})),
                   [=, &s]() -> status {
-                    const auto own = [&] {
+                    const auto own = [&]() -> status {
+                      if (cuda::takes_matrix_units({q, k, v, out, dq, dk, dv, dout}))
+                        return cuda::attention_grad_by_matrices(s, dq, dk, dv, dout, q, k, v, mask, out, lse, of);
                       return cuda::with_tile(of, [&](auto rows) {
                         constexpr int t = decltype(rows)::value;
                         const std::int64_t of_queries = of.batch * of.heads * ((of.queries + t - 1) / t);

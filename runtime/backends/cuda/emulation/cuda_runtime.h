@@ -35,6 +35,8 @@ namespace windlass::rt::cuda::emulation {
 int launch(struct ::emulated_stream *stream, unsigned blocks, unsigned threads, std::function<void()> thread);
 /// The bytes that another lane of the warp gave to the same call.
 void exchange(void *value, std::size_t bytes, unsigned lane);
+/// Those of all 32 lanes, one behind the other.
+void collect(const void *value, std::size_t bytes, void *all);
 } // namespace windlass::rt::cuda::emulation
 
 void __syncthreads();

@@ -85,9 +85,9 @@ guarded_memory &memory() {
 constexpr std::size_t stack_bytes = 64 << 10;
 constexpr unsigned warp = 32;
 
-/// Where a fiber goes on. The compiler's own jumps, unlike the C library's, look for nothing to clean up on the way, which
-/// took a third of the time of kernels with reductions. No function may both set a place and jump, so these are not
-/// inlined.
+/// Where a fiber goes on. The compiler's own jumps, unlike the C library's, look for nothing to clean up on the way,
+/// which took a third of the time of kernels with reductions. No function may both set a place and jump, so these are
+/// not inlined.
 using place = void *[5];
 [[noreturn, gnu::noinline]] void go_on(place &at) { __builtin_longjmp(at, 1); }
 
@@ -150,18 +150,28 @@ public:
     others_ran();
   }
   void exchange(void *value, std::size_t bytes, unsigned lane) {
+    const unsigned other = give(value, bytes) + lane;
+    if (lane < warp && other < count_)
+      std::memcpy(value, fibers_[other]->value[current_->turn], bytes);
+  }
+  void collect(const void *value, std::size_t bytes, char *all) {
+    const unsigned first = give(value, bytes);
+    for (unsigned lane = 0; lane < warp && first + lane < count_; ++lane)
+      std::memcpy(all + lane * bytes, fibers_[first + lane]->value[current_->turn], bytes);
+  }
+
+private:
+  /// Gives the warp's lanes a value, waits until all have given theirs, and returns the number of the first lane.
+  unsigned give(const void *value, std::size_t bytes) {
     fiber &own = *current_;
     if (bytes > sizeof own.value[0])
       std::abort();
     own.turn ^= 1;
     std::memcpy(own.value[own.turn], value, bytes);
     wait(fiber::at_warp);
-    const unsigned other = own.number / warp * warp + lane;
-    if (lane < warp && other < count_)
-      std::memcpy(value, fibers_[other]->value[own.turn], bytes);
+    return current_->number / warp * warp;
   }
 
-private:
   static void enter();
   /// The compiler does not see that other fibers have written to memory between a jump and the return.
   static void others_ran() { asm volatile("" ::: "memory"); }
@@ -243,6 +253,9 @@ int launch(emulated_stream *stream, unsigned blocks, unsigned threads, std::func
 }
 
 void exchange(void *value, std::size_t bytes, unsigned lane) { mine().exchange(value, bytes, lane); }
+void collect(const void *value, std::size_t bytes, void *all) {
+  mine().collect(value, bytes, static_cast<char *>(all));
+}
 
 } // namespace windlass::rt::cuda::emulation
 
