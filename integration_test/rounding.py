@@ -31,7 +31,7 @@ def deviations(build, model, stored, precision, work):
     work.mkdir(parents=True, exist_ok=True)
     values = {tensor.name: onnx.numpy_helper.to_array(tensor) for tensor in onnx.load(model).graph.initializer}
     initial, batches = work / 'initial.safetensors', work / 'batches.safetensors'
-    safetensors_file.write({name: array for name, array in values.items() if array.dtype == numpy.float32}, initial)
+    safetensors_file.write({name: array for name, array in values.items() if array.dtype in (numpy.float32, numpy.bool_)}, initial)
     safetensors_file.write({name: array for name, array in safetensors_file.read(stored).items() if name.endswith('.0')}, batches)
     judge = equivalence.Equivalence(equivalence.Setup(build=build, input=model, work=work, precision=precision, clip=False, steps=1, initial=initial,
                                                       batches=batches))

@@ -6,7 +6,7 @@ import struct
 
 import numpy
 
-KINDS = {'F32': numpy.dtype('<f4'), 'F64': numpy.dtype('<f8'), 'I64': numpy.dtype('<i8'), 'I32': numpy.dtype('<i4'), 'U8': numpy.dtype('u1')}
+KINDS = {'F32': numpy.dtype('<f4'), 'F64': numpy.dtype('<f8'), 'I64': numpy.dtype('<i8'), 'I32': numpy.dtype('<i4'), 'U8': numpy.dtype('u1'), 'BOOL': numpy.dtype('?')}
 
 
 def read(path):
