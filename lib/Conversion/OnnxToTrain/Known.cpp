@@ -133,6 +133,16 @@ Known windlass::makeKnownSplat(RankedTensorType type, double value) {
   });
 }
 
+int64_t windlass::countSaturated(llvm::ArrayRef<int64_t> shape) {
+  int64_t count = 1;
+  for (int64_t dim : shape) {
+    if (dim != 0 && count > (int64_t(1) << 48) / dim)
+      return int64_t(1) << 48;
+    count *= dim;
+  }
+  return count;
+}
+
 FailureOr<Shape> windlass::broadcastShapes(llvm::ArrayRef<int64_t> lhs, llvm::ArrayRef<int64_t> rhs) {
   Shape result(std::max(lhs.size(), rhs.size()), 1);
   for (size_t i = 0; i < result.size(); ++i) {

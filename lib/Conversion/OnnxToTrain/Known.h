@@ -123,6 +123,8 @@ Known makeBand(mlir::MLIRContext *context, int64_t rows, int64_t columns, llvm::
 bool areRanges(const KnownTensor &lhs, const KnownTensor &rhs);
 
 llvm::SmallVector<int64_t> getStrides(llvm::ArrayRef<int64_t> shape);
+/// Returns the number of elements of a shape; 2^48 where there are more.
+int64_t countSaturated(llvm::ArrayRef<int64_t> shape);
 /// Calls `row(outIndex, inOffset, count)` for every innermost row of a strided view of `shape`.
 void forEachRow(llvm::ArrayRef<int64_t> shape, int64_t offset, llvm::ArrayRef<int64_t> strides,
                 llvm::function_ref<void(int64_t, int64_t, int64_t)> row);

@@ -73,13 +73,6 @@ std::shared_ptr<const KnownStorage> KnownTensor::share() const {
   return storage;
 }
 
-static int64_t countOf(llvm::ArrayRef<int64_t> shape) {
-  int64_t count = 1;
-  for (int64_t dim : shape)
-    count *= dim;
-  return count;
-}
-
 bool windlass::mayBeView(Type elementType, int64_t elements) {
   return elements >= kManyElements && (elementType.isInteger(1) || isa<FloatType>(elementType));
 }
@@ -88,7 +81,7 @@ bool windlass::mayBeView(Type elementType, int64_t elements) {
 static Known makeView(const Known &source, llvm::ArrayRef<int64_t> shape, int64_t offset,
                       llvm::ArrayRef<int64_t> strides) {
   auto type = RankedTensorType::get(shape, source->getElementType());
-  if (!mayBeView(type.getElementType(), type.getNumElements()))
+  if (!mayBeView(type.getElementType(), countSaturated(shape)))
     return makeStored(source, shape, offset, strides);
   return std::make_shared<KnownTensor>(type, source, offset, Shape(strides));
 }
@@ -202,8 +195,8 @@ Known windlass::computeEach(llvm::ArrayRef<Known> operands, llvm::ArrayRef<int64
 
 int64_t windlass::countComputed(llvm::ArrayRef<Known> operands, llvm::ArrayRef<int64_t> shape) {
   if (llvm::none_of(operands, isView))
-    return countOf(shape);
-  return countOf(findCoordinates(getLayouts(operands, shape), shape.size()).getSizes(shape));
+    return countSaturated(shape);
+  return countSaturated(findCoordinates(getLayouts(operands, shape), shape.size()).getSizes(shape));
 }
 
 std::optional<Diagonals> windlass::findDiagonals(const KnownTensor &tensor) {

@@ -48,7 +48,7 @@ static llvm::SmallVector<bool> findConstantDims(const Known &tensor) {
 Value PartialEvaluator::emitSplat(RankedTensorType type, const KnownTensor &tensor) {
   Attribute value;
   if (tensor.isFloat())
-    value = builder.getFloatAttr(type.getElementType(), tensor.getStorage().reals[0]);
+    value = builder.getFloatAttr(type.getElementType(), tensor.getReal(0));
   else
     value = builder.getIntegerAttr(type.getElementType(), tensor.getInteger(0));
   return train::ConstantOp::create(builder, *loc, type, DenseElementsAttr::get(type, value)).getResult();

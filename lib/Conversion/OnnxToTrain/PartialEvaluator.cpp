@@ -7,16 +7,6 @@
 using namespace mlir;
 using namespace windlass;
 
-static int64_t countOf(llvm::ArrayRef<int64_t> shape) {
-  int64_t count = 1;
-  for (int64_t dim : shape) {
-    if (dim != 0 && count > (int64_t(1) << 48) / dim)
-      return int64_t(1) << 48;
-    count *= dim;
-  }
-  return count;
-}
-
 /// Returns how many elements are stored for a view of `entry` of `count` elements.
 static int64_t countStored(const Entry &entry, int64_t count) {
   return mayBeView(entry.getElementType(), count) ? 0 : count;
@@ -297,7 +287,7 @@ Entry PartialEvaluator::reshape(const Entry &input, llvm::ArrayRef<int64_t> shap
     return input;
   // The result shares the values, so nothing is counted but what was not stored.
   bool isStored = input.known && (!input.known->getSource() || keepsView(*input.known, shape));
-  if (Entry done = lookUp("reshape", shape, input, isStored ? 0 : countOf(shape),
+  if (Entry done = lookUp("reshape", shape, input, isStored ? 0 : countSaturated(shape),
                           [&] { return knownReshape(input.known, shape); });
       done.isTensor())
     return done;
@@ -313,7 +303,7 @@ Entry PartialEvaluator::transpose(const Entry &input, llvm::ArrayRef<int64_t> pe
     return {};
   if (llvm::equal(permutation, llvm::seq<int64_t>(0, input.getRank())))
     return input;
-  if (Entry done = lookUp("transpose", permutation, input, countMoved(input, countOf(input.getShape())),
+  if (Entry done = lookUp("transpose", permutation, input, countMoved(input, countSaturated(input.getShape())),
                           [&] { return knownTranspose(input.known, permutation); });
       done.isTensor())
     return done;
@@ -335,7 +325,7 @@ Entry PartialEvaluator::broadcast(const Entry &input, llvm::ArrayRef<int64_t> sh
     return {};
   if (input.getShape() == shape)
     return input;
-  if (Entry done = lookUp("broadcast", shape, input, countStored(input, countOf(shape)),
+  if (Entry done = lookUp("broadcast", shape, input, countStored(input, countSaturated(shape)),
                           [&] { return knownBroadcast(input.known, shape); });
       done.isTensor())
     return done;
@@ -355,7 +345,7 @@ Entry PartialEvaluator::slice(const Entry &input, llvm::ArrayRef<int64_t> starts
   Shape parameters(starts);
   llvm::append_range(parameters, sizes);
   llvm::append_range(parameters, steps);
-  if (Entry done = lookUp("slice", parameters, input, countMoved(input, countOf(sizes)),
+  if (Entry done = lookUp("slice", parameters, input, countMoved(input, countSaturated(sizes)),
                           [&] { return knownSlice(input.known, starts, sizes, steps); });
       done.isTensor())
     return done;
@@ -413,7 +403,7 @@ Entry PartialEvaluator::concat(llvm::ArrayRef<Entry> inputs, int64_t axis) {
       tensors.push_back(input.known);
     return knownConcat(tensors, axis);
   };
-  if (Entry done = evaluate("concat", {axis}, inputs, countOf(shape), compute); done.isTensor())
+  if (Entry done = evaluate("concat", {axis}, inputs, countSaturated(shape), compute); done.isTensor())
     return done;
   if (!isUsable(inputs[0].getElementType()))
     return {};
@@ -440,7 +430,7 @@ Entry PartialEvaluator::pad(const Entry &input, llvm::ArrayRef<int64_t> low, llv
     dim += before + after;
   if (input.getShape() == llvm::ArrayRef<int64_t>(shape))
     return input;
-  if (input.known && mayEvaluate(countOf(shape)))
+  if (input.known && mayEvaluate(countSaturated(shape)))
     return Entry::of(knownPad(input.known, low, high, value));
   if (!isUsable(input.getElementType()))
     return {};
@@ -458,7 +448,7 @@ Entry PartialEvaluator::gather(const Entry &input, const Entry &indices, int64_t
   Shape shape(input.getShape().take_front(axis));
   llvm::append_range(shape, indices.getShape());
   llvm::append_range(shape, input.getShape().drop_front(axis + 1));
-  if (Entry done = evaluate("gather", {axis}, {input, indices}, countOf(shape),
+  if (Entry done = evaluate("gather", {axis}, {input, indices}, countSaturated(shape),
                             [&] { return knownGather(input.known, indices.known, axis); });
       done.isTensor())
     return done;
@@ -495,7 +485,7 @@ Entry PartialEvaluator::reduce(ReduceKind kind, const Entry &input, llvm::ArrayR
     return poison("reduces booleans");
   Shape parameters(dims);
   parameters.push_back(int64_t(kind));
-  if (Entry done = evaluate("reduce", parameters, input, countOf(input.getShape()),
+  if (Entry done = evaluate("reduce", parameters, input, countSaturated(input.getShape()),
                             [&] { return knownReduce(kind, input.known, dims); });
       done.isTensor())
     return done;
