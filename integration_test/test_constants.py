@@ -104,6 +104,37 @@ class CausalMaskTest(common.Case):
                     self.assertEqual(attention['flops'], 2 * batch * tokens * tokens * width)
 
 
+class BandsTest(common.Case):
+    """Matrices whose elements depend on their column minus their row: one band, what is outside of it, and more values than two."""
+
+    def test_training(self):
+        size = 100
+        random = numpy.random.default_rng(3)
+        nodes = [helper.make_node('Range', ['zero', 'size', 'one'], ['places']), helper.make_node('Unsqueeze', ['places', 'last'], ['rows']),
+                 helper.make_node('LessOrEqual', ['places', 'rows'], ['causal']), helper.make_node('Sub', ['rows', 'eight'], ['before']),
+                 helper.make_node('Greater', ['places', 'before'], ['near']), helper.make_node('And', ['causal', 'near'], ['window']),
+                 helper.make_node('Not', ['window'], ['outside']), helper.make_node('Where', ['window', 'half', 'tenth'], ['weak']),
+                 helper.make_node('Where', ['near', 'weak', 'fifth'], ['three']), helper.make_node('Where', ['outside', 'weight', 'three'], ['chosen']),
+                 helper.make_node('Where', ['window', 'weight', 'tenth'], ['other']), helper.make_node('Mul', ['chosen', 'other'], ['matrix']),
+                 helper.make_node('MatMul', ['x', 'matrix'], ['y']), helper.make_node('Mul', ['y', 'y'], ['squares']),
+                 helper.make_node('ReduceMean', ['squares'], ['loss'], keepdims=0)]
+        integers = {'zero': 0, 'size': size, 'one': 1, 'eight': 8}
+        values = {name: numpy.array(value, numpy.int64) for name, value in integers.items()} | {'last': numpy.array([1], numpy.int64)}
+        values |= {name: numpy.array(value, numpy.float32) for name, value in (('half', 0.5), ('tenth', 0.1), ('fifth', 0.2))}
+        values['weight'] = random.standard_normal((size, size)).astype(numpy.float32)
+        graph = helper.make_graph(nodes, 'bands', [helper.make_tensor_value_info('x', TensorProto.FLOAT, [4, size])],
+                                  [helper.make_tensor_value_info('loss', TensorProto.FLOAT, [])],
+                                  [numpy_helper.from_array(value, name) for name, value in values.items()])
+        path, data = self.folder / 'bands.onnx', self.folder / 'batches.safetensors'
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid('', 18)]), path)
+        x = random.standard_normal((4, size)).astype(numpy.float32)
+        safetensors_file.write({'x.0': x}, data)
+        [want] = ReferenceEvaluator(onnx.load(path)).run(None, {'x': x})
+        self.succeed('train', path, '--train', 'weight', '--data', data, '--steps', 1, '-o', self.folder / 'run')
+        row = json.loads((self.folder / 'run' / 'metrics.jsonl').read_text().splitlines()[0])
+        self.assertAlmostEqual(row['loss'] / float(want), 1, delta=1e-5)
+
+
 class RelativePositionsTest(common.Case):
     """The buckets of an encoder-decoder's relative positions, more of them than a constant may have elements."""
 
