@@ -105,7 +105,7 @@ class CausalMaskTest(common.Case):
 
 
 class BandsTest(common.Case):
-    """Matrices whose elements depend on their column minus their row: one band, what is outside of it, and more values than two."""
+    """Matrices whose elements depend on their column minus their row: one band, what is outside of it, two bands, and more values than two."""
 
     def test_training(self):
         size = 100
@@ -115,10 +115,11 @@ class BandsTest(common.Case):
                  helper.make_node('Greater', ['places', 'before'], ['near']), helper.make_node('And', ['causal', 'near'], ['window']),
                  helper.make_node('Not', ['window'], ['outside']), helper.make_node('Where', ['window', 'half', 'tenth'], ['weak']),
                  helper.make_node('Where', ['near', 'weak', 'fifth'], ['three']), helper.make_node('Where', ['outside', 'weight', 'three'], ['chosen']),
-                 helper.make_node('Where', ['window', 'weight', 'tenth'], ['other']), helper.make_node('Mul', ['chosen', 'other'], ['matrix']),
+                 helper.make_node('Sub', ['rows', 'fifty'], ['distant']), helper.make_node('LessOrEqual', ['places', 'distant'], ['far']),
+                 helper.make_node('Or', ['window', 'far'], ['bands']), helper.make_node('Where', ['bands', 'weight', 'tenth'], ['other']), helper.make_node('Mul', ['chosen', 'other'], ['matrix']),
                  helper.make_node('MatMul', ['x', 'matrix'], ['y']), helper.make_node('Mul', ['y', 'y'], ['squares']),
                  helper.make_node('ReduceMean', ['squares'], ['loss'], keepdims=0)]
-        integers = {'zero': 0, 'size': size, 'one': 1, 'eight': 8}
+        integers = {'zero': 0, 'size': size, 'one': 1, 'eight': 8, 'fifty': 50}
         values = {name: numpy.array(value, numpy.int64) for name, value in integers.items()} | {'last': numpy.array([1], numpy.int64)}
         values |= {name: numpy.array(value, numpy.float32) for name, value in (('half', 0.5), ('tenth', 0.1), ('fifth', 0.2))}
         values['weight'] = random.standard_normal((size, size)).astype(numpy.float32)

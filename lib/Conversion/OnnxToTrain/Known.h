@@ -53,8 +53,8 @@ public:
   bool isFloat() const { return mlir::isa<mlir::FloatType>(getElementType()); }
   bool isInteger() const { return !isBoolean() && !isFloat(); }
 
+  /// Returns all elements. Those of a view are stored at the first call.
   const KnownStorage &getStorage() const { return *share(); }
-  /// Returns the storage of every element.
   std::shared_ptr<const KnownStorage> share() const;
   /// Returns the tensor that this one is a view of; null where it is none.
   const Known &getSource() const { return source; }

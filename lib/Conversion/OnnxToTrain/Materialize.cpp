@@ -109,17 +109,7 @@ Value PartialEvaluator::emitDiagonals(const Known &matrix) {
         out.integers[k] = matrix->getInteger(from);
     }
   });
-  Value table = emitCompact(list);
-  if (!table)
-    return {};
-  auto indices = RankedTensorType::get(matrix->getShape(), builder.getI64Type());
-  auto iota = [&](int64_t dim, int64_t start, double step) {
-    return train::IotaOp::create(builder, *loc, indices, uint64_t(dim), llvm::APFloat(double(start)),
-                                 llvm::APFloat(step))
-        .getResult();
-  };
-  Value diagonal = train::AddOp::create(builder, *loc, iota(1, 0, 1), iota(0, rows - 1, -1));
-  return train::GatherOp::create(builder, *loc, matrix->type, table, diagonal, uint64_t(0)).getResult();
+  return emitByDifference(list, matrix->getShape());
 }
 
 /// Emits a matrix whose elements depend on their column minus their row, and are those of `list` from the last row's
@@ -155,8 +145,17 @@ Value PartialEvaluator::emitByDifference(const Known &list, llvm::ArrayRef<int64
       return isFirst ? train::OrOp::create(builder, *loc, type, low, high).getResult()
                      : train::AndOp::create(builder, *loc, type, low, high).getResult();
     }
-    reason = "needs a mask of several bands";
-    return {};
+    // Several bands are a constant, if they are few enough elements.
+    if (int64_t elements = countSaturated(shape); elements > budgets.constantElements) {
+      reason = "needs a mask of several bands with " + std::to_string(elements) + " elements; the limit is " +
+               std::to_string(budgets.constantElements);
+      return {};
+    }
+    return emitCompact(makeKnown(type, [&](KnownStorage &out) {
+      for (int64_t i = 0; i < rows; ++i)
+        for (int64_t j = 0; j < shape[1]; ++j)
+          out.booleans[i * shape[1] + j] = list->getInteger(j - i + rows - 1) != 0;
+    }));
   }
   double first = list->getReal(0), second = first;
   bool isChoice = first == first;

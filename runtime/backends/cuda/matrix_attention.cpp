@@ -141,6 +141,20 @@ __device__ inline int count_seen(const attention_sizes &of, std::int64_t query, 
   return seen < 0 ? 0 : seen > rows ? rows : static_cast<int>(seen);
 }
 
+/// Makes scores of products of the queries `query` and `query + 8` and the keys from `begin` on; seen[r] keys have one.
+template <int N>
+__device__ inline void scale_and_mask(sum_piece (&scores)[N], float scale, const heads &mask, std::int64_t batch,
+                                      std::int64_t head, std::int64_t query, std::int64_t begin, const int (&seen)[2],
+                                      int lane) {
+  for_each_number<N>([&](int n, int i) { scores[n][i] *= scale; });
+  if (!mask.of.is_absent())
+    for_each_number<N>([&](int n, int i) {
+      const int column = column_in_piece(lane, n, i);
+      if (column < seen[i / 2])
+        scores[n][i] += mask.get(batch, head, query + i / 2 * 8, begin + column);
+    });
+}
+
 template <class H, int D>
 __global__ void __launch_bounds__(matrix_tile<H, D>::threads)
     matrix_attention_kernel(heads out, heads lse, half_heads q, half_heads k, half_heads v, heads mask,
@@ -167,13 +181,7 @@ __global__ void __launch_bounds__(matrix_tile<H, D>::threads)
       dot_rows<H, D>(scores, queries.of, own, keys.of, lane);
       const std::int64_t query = first + own + row_in_piece(lane, 0);
       const int seen[2] = {count_seen(of, query, begin, shape::rows), count_seen(of, query + 8, begin, shape::rows)};
-      for_each_number<shape::row_pieces>([&](int n, int i) { scores[n][i] *= of.scale; });
-      if (!mask.of.is_absent())
-        for_each_number<shape::row_pieces>([&](int n, int i) {
-          const int column = column_in_piece(lane, n, i);
-          if (column < seen[i / 2])
-            scores[n][i] += mask.get(batch, head, query + i / 2 * 8, begin + column);
-        });
+      scale_and_mask(scores, of.scale, mask, batch, head, query, begin, seen, lane);
       float now[2] = {most[0], most[1]};
       for_each_number<shape::row_pieces>([&](int n, int i) {
         if (column_in_piece(lane, n, i) >= seen[i / 2])
@@ -254,13 +262,7 @@ __global__ void __launch_bounds__(matrix_tile<H, D>::threads)
       for (int r = 0; r < 2; ++r) // a row whose every key is masked has no gradient
         seen[r] =
             total[r] == -std::numeric_limits<float>::infinity() ? 0 : count_seen(of, query + 8 * r, begin, shape::rows);
-      for_each_number<shape::row_pieces>([&](int n, int i) { scores[n][i] *= of.scale; });
-      if (!mask.of.is_absent())
-        for_each_number<shape::row_pieces>([&](int n, int i) {
-          const int column = column_in_piece(lane, n, i);
-          if (column < seen[i / 2])
-            scores[n][i] += mask.get(batch, head, query + i / 2 * 8, begin + column);
-        });
+      scale_and_mask(scores, of.scale, mask, batch, head, query, begin, seen, lane);
       for_each_number<shape::row_pieces>([&](int n, int i) {
         const float weight = windlass::scalar::exp(scores[n][i] - total[i / 2]);
         scores[n][i] = column_in_piece(lane, n, i) < seen[i / 2] ? weight * (products[n][i] - delta[i / 2]) : 0.0f;
@@ -346,9 +348,9 @@ template <class F> status with_matrix_tile(element_type type, const attention_si
   return type == element_type::bf16 ? with_type(detail::bf16()) : with_type(detail::f16());
 }
 
-/// Blocks for tiles of `rows` of the `all` rows of so many heads.
-unsigned blocks_for_tiles(std::int64_t number, std::int64_t all, int rows) {
-  return blocks_for_rows(number * ((all + rows - 1) / rows));
+/// Returns the blocks of a launch in which `heads` heads have `length` rows each, and a tile has `rows` of them.
+unsigned blocks_for_tiles(std::int64_t heads, std::int64_t length, int rows) {
+  return blocks_for_rows(heads * ((length + rows - 1) / rows));
 }
 
 } // namespace

@@ -147,8 +147,9 @@ public:
   /// Returns the scalar function that returns its argument of type `element`; it is created at its first use.
   mlir::FlatSymbolRefAttr getIdentityFunction(mlir::Type element);
 
-  /// Lets outputs take the place of inputs whose last use is the command, where the kernel may run in place: of the one
-  /// that was made last, by a product perhaps, which may then compute the command too (FuseEpilogues).
+  /// Lets outputs take the place of inputs whose last use is the command, where the kernel may run in place. Where
+  /// several inputs qualify, the one that was written last is taken: if a product has written it, FuseEpilogues can
+  /// make both commands one.
   void shareStorages();
   /// Merges the waits at the end of functions, and renumbers events: functions, and instances of a repeated block,
   /// reuse the same numbers.
