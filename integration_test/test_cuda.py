@@ -9,6 +9,7 @@ a device. Tests that need nvcc are skipped, with the reason, where there is none
 """
 
 import collections
+import glob
 import hashlib
 import json
 import math
@@ -486,6 +487,30 @@ class Compiled(CudaTest):
             self.assertIn(f'set(WINDLASS_CUDNN {wanted} CACHE', (folder / 'CMakeLists.txt').read_text())
         self.assertIn('constexpr attention_choice attentions[] = {', (project / 'src' / 'tables.cpp').read_text())
         return project
+
+    def test_headers_of_python_packages(self):
+        """Where the toolkit has no cuDNN, CMake finds its headers where pip installs them; what is in neither place is asked for by its name."""
+        base = self.folder / 'user-base'
+        packages = pathlib.Path(sysconfig.get_path('purelib', 'posix_user', {'userbase': str(base)}))
+        # What the system and its toolkit have is hidden.
+        hidden = {str(folder) for path in ('/usr/include', '/usr/local/include', *glob.glob('/usr/local/cuda*/include'))
+                  for folder in (pathlib.Path(path), pathlib.Path(path).resolve())}
+        words = ['cmake', '-S', common.ROOT / 'runtime', '-G', 'Ninja', '-DWINDLASS_BACKEND=cuda', '-DWINDLASS_MPI=OFF', *COMPILED,
+                 f'-DCMAKE_IGNORE_PATH={";".join(sorted(hidden))}', '-DWINDLASS_CUDNN=ON']
+        tools = self.folder / 'tools'
+        tools.mkdir()
+        (tools / 'python3').symlink_to(pathlib.Path(sys.executable).resolve())  # outside of the environment that tests run in
+        environment = {'PYTHONUSERBASE': str(base), 'PATH': f'{tools}:{os.environ["PATH"]}'}
+        refused = common.run([*words, '-B', self.folder / 'without'], env=environment)
+        self.assertNotEqual(refused.code, 0)
+        self.assertRegex(' '.join(refused.err.split()), 'install the Python packages nvidia-cudnn-cu13 and nvidia-cudnn-frontend, or name')
+        for header in (packages / 'nvidia' / 'cudnn' / 'include' / 'cudnn.h', packages / 'include' / 'cudnn_frontend.h'):
+            header.parent.mkdir(parents=True)
+            header.touch()
+        self.succeed([*words, '-B', self.folder / 'with'], env=environment)
+        cache = (self.folder / 'with' / 'CMakeCache.txt').read_text()
+        self.assertIn(f'\nWINDLASS_CUDNN_INCLUDE:PATH={packages}/nvidia/cudnn/include\n', cache)
+        self.assertIn(f'\nWINDLASS_CUDNN_FRONTEND_INCLUDE:PATH={packages}/include\n', cache)
 
     def test_programs_link_and_want_a_device(self):
         runtime, headers = BUILD / 'cuda', pathlib.Path(sysconfig.get_paths()['purelib']) / 'include'
