@@ -45,7 +45,11 @@ class PackTest(unittest.TestCase):
         """Runs gpu-check without this session's environment."""
         done = subprocess.run([sys.executable, self.pack / 'gpu-check', *flags], capture_output=True, text=True, env=environment, timeout=3000)
         rows = dict(re.findall(r'^(\S.*?)  +\d+\.\d s  (.*)$', done.stdout, re.M))
-        self.assertEqual(rows, {row['name']: row['result'] for row in json.loads((self.pack / 'results.json').read_text())['rows']})
+        written = json.loads((self.pack / 'results.json').read_text())
+        self.assertEqual(rows, {row['name']: row['result'] for row in written['rows']})
+        self.assertEqual({name for name, result in rows.items() if result.startswith('ok')} - set(written['passed']), set())
+        stages = re.findall(r'^-- (\w+): \d+ s$', done.stdout, re.M)
+        self.assertEqual(stages, list(written['stage_seconds']))
         return done, rows
 
     def test_what_it_holds(self):
@@ -67,13 +71,19 @@ class PackTest(unittest.TestCase):
             self.assertFalse(file.is_symlink(), file)  # the folder is whole by itself
         self.assertLess(self.bytes, 60 << 20)
 
-    def test_a_failure_is_told(self):
+    def test_what_is_not_there(self):
+        """Nothing passes without CMake, or where a program has to run and there is no device; nothing is said to have failed either."""
         (self.pack / 'empty').mkdir()
         done, rows = self.check('--emulated', PATH=str(self.pack / 'empty'))
         self.assertEqual(done.returncode, 1)
-        self.assertRegex(rows['configure runtime'], r"^FAIL \(.*'cmake'")
-        self.assertIn('0 passed, 3 failed', done.stdout)
+        self.assertEqual(rows['configure runtime'], 'not run (cmake is not there)')
+        self.assertEqual(rows['parity mlp-f32'], 'not run (it was not built)')
+        self.assertIn('\ncmake                not found\n', done.stdout)
+        self.assertIn('\n0 passed, 0 failed', done.stdout)
         self.assertRegex(done.stdout, r'; \S.*, \d+ cores, emulated: no device; outputs are in ')
+        done, rows = self.check('--run-only', PATH=str(self.pack / 'empty'))
+        self.assertEqual(done.returncode, 1)
+        self.assertEqual(rows, {stage: 'not run (it needs a device)' for stage in ('conformance', 'checker', 'parity', 'profile', 'benchmarks')})
 
     def test_measure(self):
         """Checks the script's evaluation of programs' figures; stand-ins take the programs' place, which cannot run here."""
@@ -116,12 +126,20 @@ class PackTest(unittest.TestCase):
         self.assertEqual({name for name in rows if name.startswith('parity')}, {'parity mlp-f32', 'parity mlp-bf16', 'parity mlp-f16', 'parity mlp-f32-ranks2'})
         self.assertEqual(rows['conformance'], 'ok')
         # Another answer than PyTorch's, and only what is compared with it, fails.
-        reference = json.loads(path.read_text())
+        whole = path.read_text()
+        reference = json.loads(whole)
         reference['losses'][-1] *= 1.5
         path.write_text(json.dumps(reference))
         done, rows = self.check('--emulated', 'mlp-f32', **environment)
         self.assertEqual(done.returncode, 1, done.stdout)
-        self.assertEqual({name for name, result in rows.items() if result != 'ok'}, {'parity mlp-f32', 'parity mlp-f32-ranks2'})
+        self.assertEqual({name for name, result in rows.items() if result.startswith('FAIL')}, {'parity mlp-f32', 'parity mlp-f32-ranks2'})
+        # What passed before is not run again, what failed is.
+        self.assertEqual(rows['conformance'], 'ok (in an earlier call)')
+        path.write_text(whole)
+        done, rows = self.check('--emulated', 'mlp', **environment)
+        self.assertEqual(done.returncode, 0, done.stdout)
+        self.assertEqual({name: result for name, result in rows.items() if name.startswith('parity')},
+                         {f'parity mlp-{name}': 'ok' for name in ('f32', 'bf16', 'f16', 'f32-ranks2')})  # their reference is newer
 
 
 if __name__ == '__main__':

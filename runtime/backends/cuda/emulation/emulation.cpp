@@ -3,6 +3,7 @@
 
 #include "windlass/rt/detail/team.h"
 
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <map>
@@ -228,6 +229,17 @@ void scheduler::enter() {
 
 } // namespace
 
+/// What the process has given to devices; said at its end where WINDLASS_EMULATED_COUNT is set.
+struct given_counts {
+  std::atomic<long long> launches{0}, copies{0}, fills{0};
+  ~given_counts() {
+    if (std::getenv("WINDLASS_EMULATED_COUNT") != nullptr)
+      std::fprintf(stderr, "emulated: %lld launches, %lld copies, %lld fills\n", launches.load(), copies.load(),
+                   fills.load());
+  }
+};
+static given_counts counts;
+
 open_memory::open_memory() { memory().open(); }
 open_memory::~open_memory() { memory().close(); }
 
@@ -245,6 +257,7 @@ static void run(unsigned blocks, unsigned threads, const std::function<void()> &
 }
 
 int launch(emulated_stream *stream, unsigned blocks, unsigned threads, std::function<void()> thread) {
+  ++counts.launches;
   give(stream, [=, thread = std::move(thread)](bool) {
     run(blocks, threads, thread);
     return true;
@@ -345,6 +358,7 @@ cudaError_t cudaFreeHost(void *memory) {
   return cudaSuccess;
 }
 cudaError_t cudaMemcpyAsync(void *to, const void *from, std::size_t bytes, cudaMemcpyKind kind, cudaStream_t stream) {
+  ++emulation::counts.copies;
   // CUDA takes what is not pinned before the call returns.
   std::shared_ptr<std::vector<char>> taken;
   if (kind == cudaMemcpyHostToDevice && emulation::has_drawn_orders() && !is_pinned(from))
@@ -358,6 +372,7 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, std::size_t bytes, cudaM
   return cudaSuccess;
 }
 cudaError_t cudaMemsetAsync(void *memory, int value, std::size_t bytes, cudaStream_t stream) {
+  ++emulation::counts.fills;
   emulation::give(stream, [=](bool) {
     const emulation::open_memory open;
     std::memset(memory, value, bytes);
