@@ -54,12 +54,12 @@ class LevelsTest(OffloadCase):
     def test_precision(self):
         """In 16 bits, for f16 with a loss scale: the host rounds the weights that go back."""
         model = self.model('gpt')
-        for precision, offload in (('bf16', 'optimizer'), ('f16', 'optimizer'), ('bf16', 'disk')):
-            judge = equivalence.Equivalence(self.setup_of_model(model, strategy='zero1', precision=precision, offload=offload))
+        for precision, offload, strategy in (('bf16', 'optimizer', 'zero1'), ('f16', 'optimizer', 'zero1'), ('bf16', 'disk', 'zero1'), ('bf16', 'none', 'dos=1')):
+            judge = equivalence.Equivalence(self.setup_of_model(model, strategy=strategy, precision=precision, offload=offload))
             l2 = judge.lower(judge.graph(), equivalence.TO_L2, 'l2.mlir')
             reference = judge.run(l2, 'L2', 'f64')
             for module, level in judge.lower_for(l2, 2):
-                with self.subTest(precision=precision, offload=offload, level=level):
+                with self.subTest(precision=precision, offload=offload, strategy=strategy, level=level):
                     judge.compare(reference, judge.run(module, level, 'f64', '--ranks', 2), 'f64')
 
     def test_sgd_without_clipping(self):
@@ -95,6 +95,15 @@ class LevelsTest(OffloadCase):
                 self.check(self.setup_of_model(model, offload='disk', strategy=strategy, ranks=(ranks,), positions=positions))
         self.check(self.setup_of_model(model, offload='disk', ranks=(2,), strategy='zero1', ema=True))
         self.check(self.setup_of_model(model, offload='disk', ranks=(2,), clip=False, optimizer='sgd'))
+
+    def test_updates_on_the_device(self):
+        """States that the host, or its disk, holds come to the device for their update, with clipping and without."""
+        model = self.model('gpt', layers=3)
+        for ranks, positions, clip in ((1, 1, True), (2, 1, True), (4, 1, False), (2, 2, False)):
+            with self.subTest(ranks=ranks, positions=positions, clip=clip):
+                self.check(self.setup_of_model(model, offload='none', strategy='dos=1', ranks=(ranks,), positions=positions, clip=clip))
+        self.check(self.setup_of_model(model, offload='none', strategy='dos=1', ranks=(2,), ema=True))
+        self.check(self.setup_of_model(model, offload='none', strategy='dos=1', ranks=(2,), optimizer='sgd'))
 
     def test_early_updates(self):
         """Without clipping the host updates beside the last backward pass; LAMB, whose ranks sum norms up, behind it."""
@@ -225,15 +234,16 @@ class PlanTest(OffloadCase):
         self.refuse(2, ('--offload some needs --strategy auto',), 'plan', model, '--cluster', 'h200:1', '--strategy', 'ddp', '--offload', 'some')
 
     def places(self, plan):
-        """Where the copies of each weight are: a letter for the weight, its gradient and its master copy (K: the disk)."""
+        """Where the copies of each weight are: a letter for the weight, its gradient and its master copy (K: the disk); U where the device updates it nevertheless."""
         letter = {'device': 'D', 'host': 'H', 'disk': 'K'}
-        return [''.join(letter[(row[copy].split(' on ') + ['device'])[1]] for copy in ('compute', 'gradient', 'master')) for row in plan['parameters'].values()]
+        return [''.join(letter[(row[copy].split(' on ') + ['device'])[1]] for copy in ('compute', 'gradient', 'master')) + ('U' if row.get('updates_on_device') else '')
+                for row in plan['parameters'].values()]
 
     def test_named(self):
         """Strategies that say what the host holds: the labels of their plans, which other subcommands take."""
         model = self.model('gpt', layers=3)
         for strategy, places in (('zero-offload', {'DHH'}), ('zero-infinity', {'HHH'}), ('zero-infinity-disk', {'HHK'}), ('twinflow=0', {'DHH'}), ('twinflow=0.5', {'DDD', 'DHH'}), ('twinflow=1', {'DDD'}),
-                                 ('gemini', {'DDD'}), ('elixir', {'DDD'})):
+                                 ('dos=1', {'DDHU'}), ('dos=2', {'DHH'}), ('gemini', {'DDD'}), ('elixir', {'DDD'})):
             with self.subTest(strategy):
                 _, plan, path = self.plan(model, '--cluster', 'a100-40g:1x2', '--precision', 'bf16', '--strategy', strategy)
                 self.assertEqual(set(self.places(plan)), places)
@@ -257,7 +267,7 @@ class PlanTest(OffloadCase):
         model = self.model('gpt')
         gpus = ('--cluster', 'a100-40g:1x2', '--micro-batches', 4)
         for strategy, words in (('twinflow=2', ("gives 'twinflow' the share '2': use a number from 0 to 1",)), ('twinflow', ('write twinflow=0.5',)),
-                                ('twinflow=half', ("the share 'half'",)), ('dos=2', ("has a part 'dos', which is not known",)), ('zero2*elixir', ('splits the data twice',)),
+                                ('twinflow=half', ("the share 'half'",)), ('dos', ('write dos=2',)), ('dos=0', ("the stride '0'",)), ('zero2*elixir', ('splits the data twice',)),
                                 ('elixir*megatron=2', ('packs whole weights into chunks, but megatron splits them',))):
             with self.subTest(strategy):
                 self.refuse(1, words, 'plan', model, *gpus, '--strategy', strategy)
@@ -392,6 +402,14 @@ class ProgramsTest(OffloadCase):
         rows = [json.loads(row) for row in (self.folder / run / 'metrics.jsonl').read_text().splitlines()]
         return [[row.get(name) for name in ('loss', 'grad_norm', 'eval_loss')] for row in rows], (self.folder / run / 'merged.safetensors').read_bytes()
 
+    def assert_same_run(self, run, other):
+        """All but the norms to the bit: the host adds up the squares of gradients as they arrive, the device in the order of its update."""
+        (rows, values), (other_rows, other_values) = run, other
+        self.assertEqual([[row[0], row[2]] for row in rows], [[row[0], row[2]] for row in other_rows])
+        norms = [numpy.array([row[1] for row in which], float) for which in (rows, other_rows)]
+        numpy.testing.assert_allclose(*norms, rtol=1e-6)
+        self.assertTrue(values == other_values)
+
     def assert_same_gradients(self, run, other):
         self.assertEqual((self.folder / f'{run}.safetensors').read_bytes(), (self.folder / f'{other}.safetensors').read_bytes())
 
@@ -427,7 +445,7 @@ class ProgramsTest(OffloadCase):
                     # The device adds up in the kernels of products, the host what these give.
                     self.assert_close(f'gradients{number}', f'kept{number}')
                 else:
-                    self.assertEqual(added, kept)
+                    self.assert_same_run(added, kept)
                     self.assert_same_gradients(f'gradients{number}', f'kept{number}')
                 self.train(model, f'weights{number}', 2, *flags, '--offload', 'weights')
                 self.assert_same_gradients(f'weights{number}', f'gradients{number}')
@@ -442,16 +460,33 @@ class ProgramsTest(OffloadCase):
         """Strategies that say what the host holds train as those do that shard alike and keep all on the device."""
         model = self.model('gpt')
         self.batches(model, 32).rename(self.folder / 'data.safetensors')
-        for strategy, sharded in (('twinflow=0.5', 'zero2'), ('zero-infinity', 'zero3'), *((('zero-offload', 'zero2'), ('gemini', 'zero3')) if ALL else ())):
+        for strategy, sharded in (('twinflow=0.5', 'zero2'), ('dos=1', 'zero3'), ('zero-infinity', 'zero3'), *((('zero-offload', 'zero2'), ('gemini', 'zero3')) if ALL else ())):
             for ranks in (1, 2):
                 with self.subTest(strategy=strategy, ranks=ranks):
                     kept = self.train(model, f'kept-{strategy}-{ranks}', 2, '--strategy', sharded, ranks=ranks)
                     moved = self.train(model, f'moved-{strategy}-{ranks}', 2, '--strategy', strategy, ranks=ranks)
                     if ranks == 2:
-                        self.assertEqual(moved, kept)
+                        self.assert_same_run(moved, kept)
                     else:
                         # A single rank adds gradients up in the kernels of products where they stay on the device.
                         numpy.testing.assert_allclose(numpy.array(moved[0], float), numpy.array(kept[0], float), rtol=1e-5)
+
+    def test_a_part_updated_on_the_device(self):
+        """Of one plan, the host updates what the device does not, with clipping and without; to the bit as where it updates everything."""
+        model = self.model('gpt', layers=3)
+        self.batches(model, 32).rename(self.folder / 'data.safetensors')
+        for clip in (('--clip',), ()):
+            path, mixed = self.folder / 'plan.json', self.folder / 'mixed.json'
+            self.succeed('plan', model, '--cluster', 'cpu:2', '--micro-batches', 4, *clip, '--strategy', 'zero3', '--offload', 'gradients', '-o', path)
+            plan = json.loads(path.read_text())
+            for number, row in enumerate(plan['parameters'].values()):
+                if number % 2 == 0:
+                    row['updates_on_device'] = True
+                    row['gradient'] = row['gradient'].removesuffix(' on host') if number % 4 == 0 else row['gradient']
+            mixed.write_text(json.dumps(plan))
+            with self.subTest(clip=clip):
+                runs = [self.train(model, name, 2, '--plan', file, ranks=2) for name, file in ((f'host{clip}', path), (f'mixed{clip}', mixed))]
+                self.assertEqual(*runs)
 
 
 if __name__ == '__main__':

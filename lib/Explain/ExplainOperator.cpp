@@ -355,10 +355,12 @@ rt::status windlass::explainRows(const plan::PlanFile &plan, llvm::StringRef pat
       parameterRows.push_back(Object{{"name", fixUTF8(name)},
                                      {"compute", row.compute},
                                      {"gradient", orNull(row.gradient)},
-                                     {"master", row.master}});
+                                     {"master", row.master},
+                                     {"updates_on_device", row.updatesOnDevice}});
     else
       out << oneLine(name) << "\n  parameter\n  compute  " << row.compute << "\n  gradient "
-          << (row.gradient.empty() ? "none" : row.gradient) << "\n  master   " << row.master << "\n";
+          << (row.gradient.empty() ? "none" : row.gradient) << "\n  master   " << row.master
+          << (row.updatesOnDevice ? ", updated on the device" : "") << "\n";
   }
   if (asJson)
     printDocument(out, std::move(operatorRows), std::move(parameterRows));

@@ -51,6 +51,8 @@ std::string getWeightText(train::ParameterOp weight) {
     text += ", gradient " + plan::toText(gradient);
   if (master != compute)
     text += ", state " + plan::toText(master);
+  if (weight->hasAttr(plan::kUpdatesOnDeviceAttr))
+    text += ", updated on the device";
   return text;
 }
 

@@ -406,7 +406,8 @@ LogicalResult Compilation::applyPlan(const plan::PlanFile &plan, const PlanChoic
     return failure();
   // The search for plans that fit keeps state, gradients and weights where this plan does.
   for (auto parameter : module->getOps<train::ParameterOp>())
-    for (StringRef name : {plan::kStateMemoryAttr, plan::kGradientMemoryAttr, plan::kComputeMemoryAttr})
+    for (StringRef name :
+         {plan::kStateMemoryAttr, plan::kUpdatesOnDeviceAttr, plan::kGradientMemoryAttr, plan::kComputeMemoryAttr})
       if (Attribute memory = parameter->getAttr(name))
         unplanned->lookupSymbol<train::ParameterOp>(parameter.getSymNameAttr())->setAttr(name, memory);
   return checkMemory(*unplanned, choice);

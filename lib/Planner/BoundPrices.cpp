@@ -3,6 +3,8 @@
 #include "RowSites.h"
 #include "StepCosts.h"
 
+#include <array>
+#include <functional>
 #include <numeric>
 
 using namespace mlir;
@@ -33,11 +35,6 @@ constexpr Chain kChains[] = {
     {"last reductions", kBeforeLast | StepWork::lastReduction | StepWork::trailingReduction},
     {"collectives", StepWork::lastReduction | StepWork::trailingReduction | StepWork::reductionBefore |
                         StepWork::gather | StepWork::gatherEarly},
-    {"host", StepWork::hostAddition | StepWork::hostEarly},
-    {"copies to the device", uint32_t(StepWork::fetch)},
-    // Gradients are final in the last backward pass.
-    {"early updates of the host", kBeforeLast | StepWork::hostEarly},
-    {"early updates on the disk", kBeforeLast | StepWork::diskEarly},
 };
 /// The chains of the micro-batches of a pipeline that are sums over all positions.
 constexpr Chain kCutChains[] = {
@@ -45,23 +42,39 @@ constexpr Chain kCutChains[] = {
     {"last reductions", StepWork::forward | StepWork::lastReduction | StepWork::trailingReduction},
     {"collectives", StepWork::lastReduction | StepWork::trailingReduction | StepWork::reductionBefore |
                         StepWork::gather | StepWork::gatherEarly},
+};
+/// Those of the host's memory and its disk, in plans that keep something there.
+constexpr Chain kHostChains[] = {
     {"host", StepWork::hostAddition | StepWork::hostEarly},
-    {"copies to the device", uint32_t(StepWork::fetch)},
+    {"copies to the device", StepWork::fetch | StepWork::toDeviceEarly},
+    {"copies to the host", StepWork::gradientCopy | StepWork::toHostEarly},
+    {"host's memory", StepWork::hostMemory | StepWork::hostMemoryEarly},
+    // Gradients are final in the last backward pass.
     {"early updates of the host", kBeforeLast | StepWork::hostEarly},
     {"early updates on the disk", kBeforeLast | StepWork::diskEarly},
+    {"early copies to the device", kBeforeLast | StepWork::toDeviceEarly},
+    {"early copies to the host", kBeforeLast | StepWork::toHostEarly},
+    {"early updates in the host's memory", kBeforeLast | StepWork::hostMemoryEarly},
 };
-/// The chains of the update.
+/// The chains of the update, and those of the host's memory and its disk.
 constexpr Chain kUpdateChains[] = {{"update", uint32_t(StepWork::update)},
-                                   {"gathers", uint32_t(StepWork::updateGather)},
-                                   {"host's update", uint32_t(StepWork::hostUpdate)},
-                                   {"disk", uint32_t(StepWork::diskUpdate)}};
+                                   {"gathers", uint32_t(StepWork::updateGather)}};
+constexpr Chain kHostUpdateChains[] = {{"host's update", uint32_t(StepWork::hostUpdate)},
+                                       {"disk", uint32_t(StepWork::diskUpdate)},
+                                       {"copies to the device", uint32_t(StepWork::toDeviceUpdate)},
+                                       {"copies to the host", uint32_t(StepWork::toHostUpdate)},
+                                       {"host's memory", uint32_t(StepWork::hostMemoryUpdate)}};
 
-/// Returns the chains of each window. The last four of the first and two of the second are for the host's memory and
-/// disk; plans that keep nothing there do not have them.
-std::array<llvm::ArrayRef<Chain>, 2> getWindows(bool isCut, bool usesHost) {
-  llvm::ArrayRef<Chain> chains = isCut ? llvm::ArrayRef(kCutChains) : llvm::ArrayRef(kChains);
-  return {usesHost ? chains : chains.drop_back(isCut ? 2 : 3),
-          llvm::ArrayRef(kUpdateChains).drop_back(usesHost ? 0 : 2)};
+/// Returns the chains of both windows, of the micro-batches and of the update.
+std::array<llvm::SmallVector<Chain>, 2> getWindows(bool isCut, bool usesHost) {
+  std::array<llvm::SmallVector<Chain>, 2> windows;
+  llvm::append_range(windows[0], isCut ? llvm::ArrayRef(kCutChains) : llvm::ArrayRef(kChains));
+  llvm::append_range(windows[1], kUpdateChains);
+  if (usesHost) {
+    llvm::append_range(windows[0], kHostChains);
+    llvm::append_range(windows[1], kHostUpdateChains);
+  }
+  return windows;
 }
 
 /// Whether the host holds something of some parameter.
@@ -79,7 +92,7 @@ StepWindows BoundPrices::makeWindows(const Groups &groups, bool overlaps, const 
   std::vector<Window> windows;
   if (!overlaps)
     return StepWindows();
-  for (llvm::ArrayRef<Chain> chains : getWindows(cut, keepsOnHost(groups))) {
+  for (const auto &chains : getWindows(cut, keepsOnHost(groups))) {
     Window &window = windows.emplace_back();
     for (const Chain &chain : chains)
       window.streams.push_back({chain.name});
@@ -106,15 +119,16 @@ BoundPrices::BoundPrices(const Groups &groups, const Labels &labels, Reshards &r
 
 std::vector<int32_t> BoundPrices::getStreams(StepWork work) const {
   std::vector<int32_t> streams;
+  std::array<llvm::SmallVector<Chain>, 2> windows = getWindows(cut, usesHost);
   int32_t stream = 0;
-  for (llvm::ArrayRef<Chain> chains : getWindows(cut, usesHost)) {
+  for (const auto &chains : windows) {
     for (const Chain &chain : chains) {
       if (chain.works & static_cast<uint32_t>(work))
         streams.push_back(stream);
       ++stream;
     }
     // The chains of a cut are the last ones of the first window.
-    stream += cut && chains.data() != kUpdateChains ? static_cast<int32_t>(cut->getChains().size()) : 0;
+    stream += cut && &chains == &windows.front() ? static_cast<int32_t>(cut->getChains().size()) : 0;
   }
   return streams;
 }
@@ -220,15 +234,14 @@ void BoundPrices::addParameters(int32_t node, unsigned group) {
   std::vector<LeastParameterTimes> times;
   for (const ParameterLabel &label : labels.ofParameter(group))
     times.push_back(parameterCosts[group].getLeastTimes(label));
-  auto get = [&](int64_t count, int64_t LeastParameterTimes::*time) {
+  auto get = [&](int64_t count, auto time) {
     std::vector<int64_t> nanoseconds;
     for (const LeastParameterTimes &each : times)
-      nanoseconds.push_back(multiplyCost(count, each.*time));
+      nanoseconds.push_back(multiplyCost(count, std::invoke(time, each)));
     return nanoseconds;
   };
   auto add = [&](StepWork work, int64_t LeastParameterTimes::*time) {
-    bool isOfUpdate = work == StepWork::update || work == StepWork::updateGather || work == StepWork::hostUpdate ||
-                      work == StepWork::diskUpdate;
+    bool isOfUpdate = work == StepWork::update || work == StepWork::updateGather;
     addWork(node, work, get(isOfUpdate ? updated : members, time));
   };
   addToChains(node, group, get(1, &LeastParameterTimes::squares), get(1, &LeastParameterTimes::lastReduction));
@@ -242,18 +255,29 @@ void BoundPrices::addParameters(int32_t node, unsigned group) {
   if (!usesHost || !overlaps)
     return;
   add(StepWork::fetch, &LeastParameterTimes::fetches);
+  add(StepWork::gradientCopy, &LeastParameterTimes::gradientCopies);
   add(StepWork::hostAddition, &LeastParameterTimes::hostAdditions);
-  add(StepWork::hostUpdate, &LeastParameterTimes::hostUpdate);
-  add(StepWork::diskUpdate, &LeastParameterTimes::diskUpdate);
+  add(StepWork::hostMemory, &LeastParameterTimes::hostMemory);
   // What positions share is updated after all micro-batches.
   int64_t early = members;
   if (cut) {
     ArrayRef<int64_t> own = cut->getLabels().countParameters(group);
     early = std::accumulate(own.begin(), own.end(), int64_t(0));
   }
-  addWork(node, StepWork::hostEarly, get(early, &LeastParameterTimes::hostEarly));
-  addWork(node, StepWork::diskEarly, get(early, &LeastParameterTimes::diskEarly));
   addWork(node, StepWork::gatherEarly, get(early, &LeastParameterTimes::gatherEarly));
+  struct Part {
+    int64_t LeastHostTimes::*time;
+    StepWork late, early;
+  };
+  for (const Part &part : {Part{&LeastHostTimes::computed, StepWork::hostUpdate, StepWork::hostEarly},
+                           {&LeastHostTimes::disk, StepWork::diskUpdate, StepWork::diskEarly},
+                           {&LeastHostTimes::toHost, StepWork::toHostUpdate, StepWork::toHostEarly},
+                           {&LeastHostTimes::toDevice, StepWork::toDeviceUpdate, StepWork::toDeviceEarly},
+                           {&LeastHostTimes::memory, StepWork::hostMemoryUpdate, StepWork::hostMemoryEarly}}) {
+    auto time = part.time;
+    addWork(node, part.late, get(updated, [time](const LeastParameterTimes &its) { return its.late.*time; }));
+    addWork(node, part.early, get(early, [time](const LeastParameterTimes &its) { return its.early.*time; }));
+  }
 }
 
 std::vector<OpResult> BoundPrices::findReshards(const ReshardSite &site) const {

@@ -32,17 +32,25 @@ enum class StepWork : uint32_t {
   squares = 1 << 12,
   update = 1 << 13,
   updateGather = 1 << 14,
-  /// Additions of gradients on the host, and what it does of the update.
+  /// Additions of gradients on the host, copies of weights from there and of gradients there, and the time for which
+  /// these have the host's memory to themselves.
   hostAddition = 1 << 15,
-  hostUpdate = 1 << 16,
-  /// Copies of weights from the host.
-  fetch = 1 << 17,
-  /// What the disk reads and writes in the update.
-  diskUpdate = 1 << 18,
-  /// What host and disk do of updates beside the backward pass, and the gathers behind these.
-  hostEarly = 1 << 19,
-  diskEarly = 1 << 20,
-  gatherEarly = 1 << 21,
+  fetch = 1 << 16,
+  gradientCopy = 1 << 17,
+  hostMemory = 1 << 18,
+  /// What the update has the host compute, its disk read and write, and copies move, behind the backward pass.
+  hostUpdate = 1 << 19,
+  diskUpdate = 1 << 20,
+  toHostUpdate = 1 << 21,
+  toDeviceUpdate = 1 << 22,
+  hostMemoryUpdate = 1 << 23,
+  /// The same of updates beside the backward pass, and the gathers behind these.
+  hostEarly = 1 << 24,
+  diskEarly = 1 << 25,
+  toHostEarly = 1 << 26,
+  toDeviceEarly = 1 << 27,
+  hostMemoryEarly = 1 << 28,
+  gatherEarly = 1 << 29,
 };
 
 /// Lower bounds of a step as sums of work that no schedule runs at the same time. They hold for the schedules that

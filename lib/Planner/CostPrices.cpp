@@ -47,6 +47,9 @@ void CostPrices::addParameters(int32_t node, unsigned group) {
   auto members = static_cast<int64_t>(groups.getParameters()[group].parameters.size());
   std::vector<int64_t> costs;
   std::map<int32_t, std::vector<int64_t>> loads;
+  auto addLoad = [&](int32_t stream, size_t label, int64_t nanoseconds) {
+    loads.try_emplace(stream, choices.size(), 0).first->second[label] += multiplyCost(members, nanoseconds);
+  };
   for (auto [label, choice] : llvm::enumerate(choices)) {
     ParameterTimes times = own.getTimes(choice);
     int64_t exposed = times.exposed;
@@ -58,8 +61,11 @@ void CostPrices::addParameters(int32_t node, unsigned group) {
         std::optional<int32_t> stream = setting.windows.find(window, kind, own.getSpan());
         exposed += stream ? nanoseconds / kExposedShare : nanoseconds;
         if (stream)
-          loads.try_emplace(*stream, choices.size(), 0).first->second[label] += multiplyCost(members, nanoseconds);
+          addLoad(*stream, label, nanoseconds);
       }
+    for (auto [window, nanoseconds] : times.hostMemory)
+      if (std::optional<int32_t> stream = setting.windows.find(window, StreamKind::hostMemory))
+        addLoad(*stream, label, nanoseconds);
     costs.push_back(multiplyCost(members, exposed));
   }
   builder.addCosts(node, costs);

@@ -285,7 +285,10 @@ void Labels::makeParameterLabels(unsigned group) {
   // Each copy that may be on the host needs those before it there.
   constexpr plan::MemoryKind device = plan::MemoryKind::device, host = plan::MemoryKind::host;
   if (parameter->hasAttr(plan::kMayOffloadAttr))
-    memories.append({{host, device, device}, {host, host, device}, {host, host, host}});
+    memories.append({{host, device, device},
+                     {host, host, device},
+                     {host, host, host},
+                     {host, device, device, /*updatesOnDevice=*/true}});
   for (plan::LayoutAttr read : reads)
     for (plan::ShardedCopies sharded : kShardedCopies) {
       if (repeatsGathers && sharded.compute && !sharded.gradient)

@@ -47,7 +47,7 @@ RangeSetting planner::makeStepSetting(func::FuncOp function, plan::MeshAttr mesh
     // The host may update beside the last backward pass.
     bool hasHostStates = hasAny(plan::kStateMemoryAttr) || hasAny(plan::kMayOffloadAttr);
     setting.windows = StepWindows::withCollectives(hasHostStates || hasAny(plan::kGradientMemoryAttr),
-                                                   hasHostStates || hasAny(plan::kComputeMemoryAttr));
+                                                   hasHostStates || hasAny(plan::kComputeMemoryAttr), hasHostStates);
   }
   int64_t microBatches = train::getMergedMicroBatches(module);
   setting.accumulationSteps = std::max<int64_t>(1, microBatches / mesh.sizeOf(plan::AxisRole::replica));

@@ -35,8 +35,7 @@ std::map<plan::MemoryKind, int64_t> ParameterCosts::getCopyBytes(const Parameter
 }
 
 RankedTensorType ParameterCosts::getGradientType(const ParameterLabel &label) const {
-  bool isOnHost =
-      label.memories.gradient != plan::MemoryKind::device || label.memories.state != plan::MemoryKind::device;
+  bool isOnHost = label.memories.gradient != plan::MemoryKind::device || label.memories.isUpdatedOnHost();
   bool maySend = llvm::any_of(mesh.getAxes(), [](plan::AxisAttr axis) { return axis.getSize() > 1; });
   return counts.accumulationSteps == 1 && (isOnHost || maySend) ? traits.sentType : traits.type;
 }
@@ -72,7 +71,7 @@ int64_t ParameterCosts::getGatheredBytes(const ParameterLabel &label) const {
 RankedTensorType ParameterCosts::getReadGradientType(const ParameterLabel &label) const {
   if (!traits.updatesFromSent)
     return traits.type;
-  bool isCopiedThere = label.memories.state != plan::MemoryKind::device && !addsOnHost(label);
+  bool isCopiedThere = label.memories.isUpdatedOnHost() && !addsOnHost(label);
   return isCopiedThere ? traits.sentType : getGradientType(label);
 }
 
@@ -116,7 +115,7 @@ int64_t ParameterCosts::getConversionPicoseconds(const ParameterLabel &label) co
     return 0;
   int64_t read = costs.getPicoseconds(getConversionWork(label.read)),
           updated = costs.getPicoseconds(getConversionWork(label.copies.master));
-  bool isUpdatedHere = label.memories.state == plan::MemoryKind::device;
+  bool isUpdatedHere = !label.memories.isUpdatedOnHost();
   // What is held in the type in which it travels is converted for an update that does not take it.
   if (getGradientType(label) != traits.type)
     return isUpdatedHere && !traits.updatesFromSent ? updated : 0;
@@ -135,37 +134,66 @@ OperatorWork ParameterCosts::getSquaresWork(plan::LayoutAttr gradient, const Par
 /// Returns the time of a cost; 0 where nothing is known about the host, for which the simulator refuses the plan.
 static int64_t getPicoseconds(const std::optional<Cost> &cost) { return cost ? cost->picoseconds : 0; }
 
-int64_t ParameterCosts::getCopyPicoseconds(plan::LayoutAttr layout, RankedTensorType type) const {
-  return getPicoseconds(costs.getCopyCost(static_cast<double>(getBytes(layout, type))));
+int64_t ParameterCosts::getCopyPicoseconds(int64_t bytes) const {
+  return getPicoseconds(costs.getCopyCost(static_cast<double>(bytes)));
+}
+
+void ParameterCosts::addBesideUpdate(const UpdateWork &work, WindowKind window, ParameterTimes &times) const {
+  // What is copied and computed of several parameters runs side by side, even without windows.
+  if (!costs.overlapsCollectives()) {
+    times.exposed += toCost(1, std::max({work.toDevice, work.toHost, work.onHost}));
+    return;
+  }
+  times.fetches[window] += toCost(1, work.toDevice);
+  times.copies[window] += toCost(1, work.toHost);
+  times.computed[window] += toCost(1, work.onHost);
+  times.hostMemory[window] += toCost(1, costs.getHostMemoryPicoseconds(work.bytes));
 }
 
 void ParameterCosts::addUpdate(const ParameterLabel &label, ParameterTimes &times) const {
+  if (label.memories.isUpdatedOnHost())
+    return addUpdateOfHost(label, times);
   plan::LayoutAttr master = label.copies.master;
-  OperatorWork update = getUpdateWork(label);
   std::optional<OperatorWork> average = getAverageWork(master);
-  if (label.memories.state == plan::MemoryKind::device) {
-    times.exposed = toCost(1, costs.getPicoseconds(update) + (average ? costs.getPicoseconds(*average) : 0));
+  times.exposed =
+      toCost(1, costs.getPicoseconds(getUpdateWork(label)) + (average ? costs.getPicoseconds(*average) : 0));
+  if (label.memories.state == plan::MemoryKind::device)
     return;
-  }
-  auto onHost = [&](const OperatorWork &work) { return getPicoseconds(costs.getHostCost("", work)); };
+  // All of it comes from the host and goes back there; a disk has it before and behind.
+  int64_t state = getStateBytes(label), gradient = addsOnHost(label) ? getBytes(master, getGradientType(label)) : 0,
+          weight = isFetched(label) && !isOwnMaster(label) ? getBytes(master, traits.computeType) : 0,
+          disk = label.memories.state == plan::MemoryKind::disk
+                     ? 2 * costs.getDiskCost(static_cast<double>(state)).picoseconds
+                     : 0;
+  int64_t copiedState = getCopyPicoseconds(state);
+  addBesideUpdate({std::max(copiedState + (gradient > 0 ? getCopyPicoseconds(gradient) : 0), disk),
+                   copiedState + (weight > 0 ? getCopyPicoseconds(weight) : 0), 0,
+                   static_cast<double>(2 * state + gradient + weight)},
+                  WindowKind::update, times);
+}
+
+OperatorWork ParameterCosts::getStateUpdateWork(const ParameterLabel &label) const {
+  OperatorWork work = getUpdateWork(label);
+  if (std::optional<OperatorWork> average = getAverageWork(label.copies.master))
+    work.bytes += average->bytes;
+  return work;
+}
+
+void ParameterCosts::addUpdateOfHost(const ParameterLabel &label, ParameterTimes &times) const {
+  plan::LayoutAttr master = label.copies.master;
+  OperatorWork update = getStateUpdateWork(label);
   // Additions take gradients as they come, and so do some updates.
-  bool isAdded = addsOnHost(label) && counts.accumulationSteps > 1;
-  bool converts = traits.sentType != traits.type && !traits.updatesFromSent && !isAdded;
-  int64_t computed =
-              onHost(update) + (average ? onHost(*average) : 0) + (converts ? onHost(getConversionWork(master)) : 0),
-          there = addsOnHost(label) ? 0 : getCopyPicoseconds(master, traits.sentType),
-          back = isFetched(label) ? 0 : getCopyPicoseconds(master, traits.computeType),
+  if (traits.sentType != traits.type && !traits.updatesFromSent && !(addsOnHost(label) && counts.accumulationSteps > 1))
+    update.bytes += getConversionWork(master).bytes;
+  int64_t computed = getPicoseconds(costs.getHostCost("", update)),
+          there = addsOnHost(label) ? 0 : getBytes(master, traits.sentType),
+          back = isFetched(label) ? 0 : getBytes(master, traits.computeType),
           disk = label.memories.state == plan::MemoryKind::disk // read and written
                      ? 2 * costs.getDiskCost(static_cast<double>(getStateBytes(label))).picoseconds
                      : 0;
-  // The gradients of some parameters are copied there, and the weights of others back, beside the update of one.
-  if (!runsEarly()) {
-    times.exposed = toCost(1, std::max({computed, there, back, disk}));
-    return;
-  }
-  times.copies[WindowKind::lastBackward] += toCost(1, there);
-  times.computed[WindowKind::lastBackward] += toCost(1, std::max(computed, disk));
-  times.fetches[WindowKind::lastBackward] += toCost(1, back);
+  addBesideUpdate({back > 0 ? getCopyPicoseconds(back) : 0, there > 0 ? getCopyPicoseconds(there) : 0,
+                   std::max(computed, disk), update.bytes + static_cast<double>(there + back)},
+                  runsEarly() ? WindowKind::lastBackward : WindowKind::update, times);
 }
 
 void ParameterCosts::addHostSquares(const ParameterLabel &label, ParameterTimes &times) const {
@@ -175,19 +203,25 @@ void ParameterCosts::addHostSquares(const ParameterLabel &label, ParameterTimes 
     times.exposed += onHost;
   else if (squaresOnDevice())
     times.exposed += toCost(1, costs.getPicoseconds(squares));
-  else
+  else {
     times.computed[WindowKind::lastBackward] += onHost;
+    times.hostMemory[WindowKind::lastBackward] += toCost(1, costs.getHostMemoryPicoseconds(squares.bytes));
+  }
 }
 
 ParameterTimes ParameterCosts::getTimes(const ParameterLabel &label) const {
   ParameterTimes times;
   int64_t before = counts.accumulationSteps - 1;
   if (isFetched(label)) {
-    int64_t copy = getCopyPicoseconds(label.copies.compute, traits.computeType);
+    int64_t bytes = getBytes(label.copies.compute, traits.computeType), copy = getCopyPicoseconds(bytes),
+            memory = costs.getHostMemoryPicoseconds(static_cast<double>(bytes));
     int64_t forward = traits.forwardReads > 0, backward = traits.backwardReads > 0;
-    times.fetches[WindowKind::forward] = toCost(counts.accumulationSteps * forward, copy);
-    times.fetches[WindowKind::backward] = toCost(before * backward, copy);
-    times.fetches[WindowKind::lastBackward] = toCost(backward, copy);
+    for (auto [window, count] : {std::pair(WindowKind::forward, counts.accumulationSteps * forward),
+                                 {WindowKind::backward, before * backward},
+                                 {WindowKind::lastBackward, backward}}) {
+      times.fetches[window] = toCost(count, copy);
+      times.hostMemory[window] = toCost(count, memory);
+    }
   }
   if (!traits.isTrainable)
     return times;
@@ -213,14 +247,16 @@ ParameterTimes ParameterCosts::getTimes(const ParameterLabel &label) const {
   }
   times.exposed += toCost(1, getConversionPicoseconds(label));
   if (addsOnHost(label)) {
-    int64_t copy = getCopyPicoseconds(label.copies.gradient, traits.sentType),
-            // A step of one micro-batch adds nothing.
-        addition = counts.accumulationSteps > 1
-                       ? getPicoseconds(costs.getHostCost("", getAdditionWork(label.copies.gradient)))
-                       : 0;
+    int64_t bytes = getBytes(label.copies.gradient, traits.sentType);
+    // A step of one micro-batch adds nothing.
+    OperatorWork addition = counts.accumulationSteps > 1 ? getAdditionWork(label.copies.gradient) : OperatorWork();
+    int64_t copy = getCopyPicoseconds(bytes),
+            added = addition.bytes > 0 ? getPicoseconds(costs.getHostCost("", addition)) : 0,
+            memory = costs.getHostMemoryPicoseconds(static_cast<double>(bytes) + addition.bytes);
     for (auto [window, count] : {std::pair(WindowKind::backward, before), {WindowKind::lastBackward, int64_t(1)}}) {
       times.copies[window] += toCost(count, copy);
-      times.computed[window] += toCost(count, addition);
+      times.computed[window] += toCost(count, added);
+      times.hostMemory[window] += toCost(count, memory);
     }
     addHostSquares(label, times);
   }
@@ -258,13 +294,45 @@ int64_t ParameterCosts::getLeastReduction(const char *kind, int64_t bytes) const
   return least / 1000;
 }
 
+ParameterCosts::LeastCopy ParameterCosts::getLeastCopy(int64_t bytes) const {
+  auto moved = static_cast<double>(bytes);
+  int64_t time = costs.getLeastCopyPicoseconds(moved);
+  // A link that is faster than the host's memory leaves nothing of that to others, and no more.
+  return {time / 1000, std::min(time, costs.getHostMemoryPicoseconds(moved)) / 1000};
+}
+
+LeastHostTimes ParameterCosts::getLeastHostTimes(const ParameterLabel &label) const {
+  LeastHostTimes times;
+  auto copy = [&](int64_t &direction, int64_t bytes) {
+    LeastCopy least = getLeastCopy(bytes);
+    direction += least.time;
+    times.memory += least.memory;
+  };
+  if (label.memories.state == plan::MemoryKind::disk)
+    times.disk = 2 * costs.getLeastDiskPicoseconds(static_cast<double>(getStateBytes(label))) / 1000;
+  if (!label.memories.isUpdatedOnHost()) {
+    copy(times.toDevice, getStateBytes(label));
+    copy(times.toHost, getStateBytes(label));
+    return times;
+  }
+  OperatorWork update = getStateUpdateWork(label);
+  times.computed = costs.getLeastHostPicoseconds(update) / 1000;
+  times.memory += costs.getHostMemoryPicoseconds(update.bytes) / 1000;
+  if (!addsOnHost(label))
+    copy(times.toHost, getBytes(label.copies.master, traits.sentType));
+  if (!isFetched(label))
+    copy(times.toDevice, getBytes(label.copies.master, traits.computeType));
+  return times;
+}
+
 LeastParameterTimes ParameterCosts::getLeastTimes(const ParameterLabel &label) const {
   LeastParameterTimes times;
   // Several reads of one pass share a copy, and may share a gather.
   int64_t passes = (traits.forwardReads > 0) + (traits.backwardReads > 0);
   if (isFetched(label)) {
-    auto held = static_cast<double>(getBytes(label.copies.compute, traits.computeType));
-    times.fetches = counts.accumulationSteps * passes * (costs.getLeastCopyPicoseconds(held) / 1000);
+    LeastCopy copy = getLeastCopy(getBytes(label.copies.compute, traits.computeType));
+    times.fetches = counts.accumulationSteps * passes * copy.time;
+    times.hostMemory = counts.accumulationSteps * passes * copy.memory;
   }
   if (!traits.isTrainable)
     return times;
@@ -281,34 +349,34 @@ LeastParameterTimes ParameterCosts::getLeastTimes(const ParameterLabel &label) c
   int64_t gathers = costs.overlapsCollectives() ? std::min<int64_t>(passes, 1) : passes;
   if (label.shardsCompute())
     times.gathers = counts.accumulationSteps * gathers * (gather / 1000);
-  bool updatesEarly = label.memories.state != plan::MemoryKind::device && runsEarly();
+  bool isElsewhere = label.memories.state != plan::MemoryKind::device, updatesEarly = isElsewhere && runsEarly();
   if (label.copies.compute != label.copies.master)
     (updatesEarly ? times.gatherEarly : times.updateGather) = gather / 1000;
   plan::LayoutAttr gradient = plan::dropUnreduced(label.copies.gradient), master = label.copies.master;
   bool isSmaller = getBytes(gradient, traits.type) < getBytes(master, traits.type);
-  OperatorWork update = getUpdateWork(label), squares = getSquaresWork(isSmaller ? gradient : master, label);
-  if (std::optional<OperatorWork> average = getAverageWork(master))
-    update.bytes += average->bytes;
-  if (label.memories.state == plan::MemoryKind::device)
-    times.update = costs.getLeastPicoseconds(update, /*hasLaunch=*/false) / 1000;
-  else
-    (updatesEarly ? times.hostEarly : times.hostUpdate) = costs.getLeastHostPicoseconds(update) / 1000;
-  if (label.memories.state == plan::MemoryKind::disk)
-    (updatesEarly ? times.diskEarly : times.diskUpdate) =
-        2 * costs.getLeastDiskPicoseconds(static_cast<double>(getStateBytes(label))) / 1000;
-  if (!addsOnHost(label) || squaresOnDevice()) {
+  OperatorWork squares = getSquaresWork(isSmaller ? gradient : master, label);
+  if (isElsewhere)
+    (updatesEarly ? times.early : times.late) = getLeastHostTimes(label);
+  if (!label.memories.isUpdatedOnHost())
+    times.update = costs.getLeastPicoseconds(getStateUpdateWork(label), /*hasLaunch=*/false) / 1000;
+  bool squaresHere = !addsOnHost(label) || squaresOnDevice();
+  if (squaresHere)
     times.squares = costs.getLeastPicoseconds(squares, /*hasLaunch=*/false) / 1000;
-    return times;
-  }
   // Where operators may leave partial sums over another axis, the gradient may be on the device.
-  bool isSurelyThere = llvm::all_of(mesh.getAxes(), [&](plan::AxisAttr axis) {
-    return axis.getSize() == 1 || plan::usesAxis(gradient, axis.getName());
-  });
-  if (isSurelyThere) {
-    // The first micro-batch's gradient is copied, which is less work.
-    times.hostAdditions = before * (costs.getLeastHostPicoseconds(getAdditionWork(gradient)) / 1000);
-    (traits.squaresEarly ? times.hostEarly : times.hostUpdate) += costs.getLeastHostPicoseconds(squares) / 1000;
-  }
+  bool isSurelyThere = addsOnHost(label) && llvm::all_of(mesh.getAxes(), [&](plan::AxisAttr axis) {
+                         return axis.getSize() == 1 || plan::usesAxis(gradient, axis.getName());
+                       });
+  if (!isSurelyThere)
+    return times;
+  LeastCopy copy = getLeastCopy(getBytes(gradient, traits.sentType));
+  times.gradientCopies = counts.accumulationSteps * copy.time;
+  // The first micro-batch's gradient is copied, which is less work.
+  OperatorWork addition = getAdditionWork(gradient);
+  times.hostAdditions = before * (costs.getLeastHostPicoseconds(addition) / 1000);
+  times.hostMemory +=
+      counts.accumulationSteps * copy.memory + before * (costs.getHostMemoryPicoseconds(addition.bytes) / 1000);
+  if (!squaresHere)
+    (traits.squaresEarly ? times.early : times.late).computed += costs.getLeastHostPicoseconds(squares) / 1000;
   return times;
 }
 

@@ -16,7 +16,7 @@ namespace windlass::planner {
 struct ParameterLabel {
   plan::LayoutAttr read;
   plan::ParameterLayouts copies;
-  /// Where the copies are. The update runs where the state is.
+  /// Where the copies are, and whether the update runs there or on the device.
   plan::CopyMemories memories = {};
 
   /// Whether data-parallel ranks shard the compute copy, in whichever memory it is.
@@ -83,10 +83,19 @@ struct ParameterTimes {
   int64_t exposed = 0;
   /// The time that communicators may carry beside the operators of a window.
   std::map<WindowKind, int64_t> collectives;
-  /// The time of copies of the gradient to the host, and of what is computed there, which run beside operators too.
+  /// The time of copies to the host, of gradients and updated states, and of what is computed there, which run beside
+  /// operators too.
   std::map<WindowKind, int64_t> copies, computed;
-  /// The time of copies of the weight to the device, which do so as well.
+  /// The time of copies to the device, of weights and states, which do so as well.
   std::map<WindowKind, int64_t> fetches;
+  /// The time for which all of these together have the host's memory to themselves.
+  std::map<WindowKind, int64_t> hostMemory;
+};
+
+/// Lower bounds of what the update of a parameter takes besides the device: what the host computes, reads and writes of
+/// its disk, copies in either direction, and the time for which all of it has the host's memory to itself.
+struct LeastHostTimes {
+  int64_t computed = 0, disk = 0, toHost = 0, toDevice = 0, memory = 0;
 };
 
 /// Lower bounds of the same, in nanoseconds of a step, whatever collectives are put together.
@@ -97,20 +106,19 @@ struct LeastParameterTimes {
   int64_t gathers = 0;
   /// The sum of the gradient's squares, and the rest of the update, on the device.
   int64_t squares = 0, update = 0;
-  /// The copies of the weight from the host.
-  int64_t fetches = 0;
-  /// The additions of gradients on the host, and its part of the update.
-  int64_t hostAdditions = 0, hostUpdate = 0;
-  /// The disk's part of the update.
-  int64_t diskUpdate = 0;
-  /// The parts of host and disk where the host updates beside the backward pass, and the gather behind.
-  int64_t hostEarly = 0, diskEarly = 0, gatherEarly = 0;
-  /// The gather after the update.
-  int64_t updateGather = 0;
+  /// The copies of the weight from the host, and those of gradients to the host for each micro-batch.
+  int64_t fetches = 0, gradientCopies = 0;
+  /// The additions of gradients on the host.
+  int64_t hostAdditions = 0;
+  /// The time for which these copies and additions have the host's memory to themselves.
+  int64_t hostMemory = 0;
+  /// The update's work behind the backward pass, or maybe beside it.
+  LeastHostTimes late, early;
+  /// The gather behind such an update, and behind others.
+  int64_t gatherEarly = 0, updateGather = 0;
 };
 
-/// The costs and bytes of one parameter on a mesh, by its label. Times are those of collectives and of the update,
-/// which runs where the state is.
+/// The costs and bytes of one parameter on a mesh, by its label. Times are those of collectives and of the update.
 class ParameterCosts {
 public:
   /// `reshards` and `costs` outlive this object.
@@ -148,7 +156,10 @@ private:
   /// Returns the bytes on a rank of the optimizer's state and of the master copy that is with it.
   int64_t getStateBytes(const ParameterLabel &label) const;
   /// Returns the time of a copy between the host and the device; 0 where nothing is known about their link.
-  int64_t getCopyPicoseconds(plan::LayoutAttr layout, mlir::RankedTensorType type) const;
+  int64_t getCopyPicoseconds(int64_t bytes) const;
+  int64_t getCopyPicoseconds(plan::LayoutAttr layout, mlir::RankedTensorType type) const {
+    return getCopyPicoseconds(getBytes(layout, type));
+  }
   /// Whether the gradient is accumulated on the host. Labels do not say over which axes operators leave partial sums;
   /// those over axes of the model are taken for none.
   bool addsOnHost(const ParameterLabel &label) const;
@@ -165,8 +176,25 @@ private:
   mlir::RankedTensorType getReadGradientType(const ParameterLabel &label) const;
   /// Returns the work of moving its average; none where it has none.
   std::optional<OperatorWork> getAverageWork(plan::LayoutAttr master) const;
+  /// What an update has to do beside the device: picoseconds of each stream, and bytes of the host's memory.
+  struct UpdateWork {
+    int64_t toDevice = 0, toHost = 0, onHost = 0;
+    double bytes = 0;
+  };
+  void addBesideUpdate(const UpdateWork &work, WindowKind window, ParameterTimes &times) const;
   /// Adds the time of the update, and of the copies between memories that it needs.
   void addUpdate(const ParameterLabel &label, ParameterTimes &times) const;
+  void addUpdateOfHost(const ParameterLabel &label, ParameterTimes &times) const;
+  /// Returns the work of the update with that of moving its average.
+  OperatorWork getStateUpdateWork(const ParameterLabel &label) const;
+  /// Returns lower bounds of what the update takes besides the device, where that memory does not hold the state.
+  LeastHostTimes getLeastHostTimes(const ParameterLabel &label) const;
+  /// The least nanoseconds of a copy between the host and the device, and those for which it has the host's memory to
+  /// itself.
+  struct LeastCopy {
+    int64_t time = 0, memory = 0;
+  };
+  LeastCopy getLeastCopy(int64_t bytes) const;
   /// Whether the device squares gradients that go to the host: those of one micro-batch, before it copies them.
   bool squaresOnDevice() const { return traits.squaresEarly && counts.accumulationSteps == 1; }
   /// Adds the sum of the squares of a gradient that the host holds.

@@ -3,7 +3,7 @@
 using namespace windlass;
 using namespace windlass::planner;
 
-StepWindows StepWindows::withCollectives(bool hasHostGradients, bool hasHostWeights) {
+StepWindows StepWindows::withCollectives(bool hasHostGradients, bool hasHostWeights, bool hasHostStates) {
   std::vector<Window> windows;
   for (WindowKind kind : {WindowKind::forward, WindowKind::backward, WindowKind::lastBackward}) {
     Window &window = windows.emplace_back();
@@ -14,7 +14,15 @@ StepWindows StepWindows::withCollectives(bool hasHostGradients, bool hasHostWeig
       window.streams.push_back({"copies to the host", StreamKind::deviceToHost});
       window.streams.push_back({"host", StreamKind::host});
     }
+    if (window.streams.size() > 2)
+      window.streams.push_back({"host's memory", StreamKind::hostMemory});
   }
+  if (hasHostStates)
+    windows.push_back({WindowKind::update,
+                       {{"copies to the device", StreamKind::hostToDevice},
+                        {"copies to the host", StreamKind::deviceToHost},
+                        {"host", StreamKind::host},
+                        {"host's memory", StreamKind::hostMemory}}});
   return StepWindows(std::move(windows));
 }
 

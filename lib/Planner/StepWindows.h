@@ -12,8 +12,9 @@
 namespace windlass::planner {
 
 /// The kind of work of a stream: operators of the device, collectives of one link tier, copies between the memories of
-/// device and host, operators of the host, transfers to and from a peer.
-enum class StreamKind { compute, communicator, hostToDevice, deviceToHost, host, peer };
+/// device and host, operators of the host, transfers to and from a peer; or the time for which copies and operators of
+/// the host together have its memory to themselves.
+enum class StreamKind { compute, communicator, hostToDevice, deviceToHost, host, peer, hostMemory };
 
 /// A stream, which works beside the other streams of its window.
 struct Stream {
@@ -45,8 +46,10 @@ public:
   /// Returns the windows of a step in which collectives of parameters and gradients run beside operators: the forward
   /// passes and both kinds of backward passes, each with a stream of operators and one of collectives. With
   /// `hasHostGradients`, gradients are copied to the host and added up there beside the backward passes; with
-  /// `hasHostWeights`, weights are copied from there beside all passes.
-  static StepWindows withCollectives(bool hasHostGradients = false, bool hasHostWeights = false);
+  /// `hasHostWeights`, weights are copied from there beside all passes; with `hasHostStates`, copies in both directions
+  /// and what the host computes run side by side in the update too. All of these share the host's memory.
+  static StepWindows withCollectives(bool hasHostGradients = false, bool hasHostWeights = false,
+                                     bool hasHostStates = false);
 
   const std::vector<Window> &getWindows() const { return windows; }
 

@@ -261,6 +261,13 @@ double CostModel::getHostMemoryShare(double bytes, int64_t picoseconds) const {
                   bytes / (hostMemoryBytesPerSecond * kHostMemoryShare) / (static_cast<double>(picoseconds) * 1e-12));
 }
 
+int64_t CostModel::getHostMemoryPicoseconds(double bytes) const {
+  if (isHost || hostMemoryBytesPerSecond <= 0)
+    return 0;
+  double seconds = bytes / (hostMemoryBytesPerSecond * kHostMemoryShare);
+  return static_cast<int64_t>(std::clamp(seconds, 0.0, kMostSeconds) * 1e12);
+}
+
 double CostModel::getHostSeconds(const OperatorWork &work) const {
   return std::max(work.flops / hostFlopsPerSecond, work.bytes / (hostMemoryBytesPerSecond * kHostMemoryShare));
 }

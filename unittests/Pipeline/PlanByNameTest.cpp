@@ -20,8 +20,8 @@ namespace {
 constexpr int64_t kWeights = 4, kWidth = 64;
 
 /// Products one after another and a loss, at L1.
-std::string makeGraph() {
-  std::string width = std::to_string(kWidth), weight = "tensor<" + width + "x" + width + "xf32>";
+std::string makeGraph(int64_t columns) {
+  std::string width = std::to_string(columns), weight = "tensor<" + width + "x" + width + "xf32>";
   std::string rows = "tensor<4x" + width + "xf32>", declared, computed, last = "%x";
   for (int64_t i = 0; i < kWeights; ++i) {
     std::string n = std::to_string(i);
@@ -49,7 +49,12 @@ protected:
     context.loadAllAvailableDialects();
     choice.threads = 1;
     setRanks(2);
-    module = parseSourceString<ModuleOp>(makeGraph(), &context);
+    build(kWidth);
+  }
+
+  /// Makes the module, with weights of `width` rows and columns.
+  void build(int64_t width) {
+    module = parseSourceString<ModuleOp>(makeGraph(width), &context);
     FunctionsOptions functions;
     functions.optimizer = "adamw";
     functions.microBatches = 2;
@@ -63,8 +68,8 @@ protected:
   void setRanks(int64_t ranks) { choice.cluster = llvm::cantFail(findCluster("a100-40g:1x" + std::to_string(ranks))); }
 
   /// Plans a copy of the module; returns where the copies of each weight are: a letter each for the weight, its
-  /// gradient and its master copy, D for the device and H for the host. Returns nothing, and sets `error`, where that
-  /// fails.
+  /// gradient and its master copy, D for the device, H for the host, and U where what the host holds is updated on the
+  /// device. Returns nothing, and sets `error`, where that fails.
   std::vector<std::string> plan(llvm::StringRef strategy) {
     choice.strategy = strategy.str();
     error.clear();
@@ -82,6 +87,8 @@ protected:
         for (plan::MemoryKind memory :
              {plan::getComputeMemory(parameter), plan::getGradientMemory(parameter), plan::getStateMemory(parameter)})
           place += memory == plan::MemoryKind::host ? 'H' : 'D';
+        if (place.back() == 'H' && plan::getUpdateMemory(parameter) == plan::MemoryKind::device)
+          place.back() = 'U';
       }
     return places;
   }
@@ -113,6 +120,15 @@ TEST_F(PlanByNameTest, TwinflowKeepsAShareOfTheState) {
   EXPECT_THAT(plan("twinflow=0.5"), ElementsAre("DDD", "DDD", "DHH", "DHH"));
   EXPECT_THAT(plan("twinflow=0.74"), ElementsAre("DDD", "DDD", "DHH", "DHH")) << "whole weights";
   EXPECT_THAT(plan("twinflow=1"), Each("DDD"));
+}
+
+TEST_F(PlanByNameTest, DeepOptimizerStatesUpdateEveryKthSubgroupOnTheDevice) {
+  // Two ranks have 200 million elements in a subgroup. Weights are in the first, third, fourth and fifth.
+  build(16384);
+  EXPECT_THAT(plan("dos=1"), Each("DDU"));
+  EXPECT_THAT(plan("dos=2"), ElementsAre("DHH", "DHH", "DDU", "DHH"));
+  EXPECT_THAT(plan("dos=3"), ElementsAre("DHH", "DDU", "DHH", "DHH"));
+  EXPECT_THAT(plan("dos=6"), Each("DHH"));
 }
 
 TEST_F(PlanByNameTest, GeminiKeepsWhatFits) {

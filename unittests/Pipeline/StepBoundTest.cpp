@@ -53,10 +53,11 @@ void PrintTo(const BoundCase &its, std::ostream *out) {
 /// The share of a rate at which operators or bytes decide.
 constexpr double kSlow = 1e-4;
 
-/// The number of plans that are drawn for each case; a longer run takes it from the environment.
-int getDraws() {
+/// The number of plans that are drawn of each mesh, more where each parameter has several labels for its memories; a
+/// longer run takes it from the environment.
+int getDraws(plan::Offload offload) {
   const char *draws = std::getenv("WINDLASS_BOUND_DRAWS");
-  return draws ? std::atoi(draws) : 6;
+  return draws ? std::atoi(draws) : offload == plan::Offload::some ? 20 : 6;
 }
 
 class StepBoundTest : public testing::TestWithParam<BoundCase> {
@@ -229,7 +230,7 @@ TEST_P(StepBoundTest, NoPlanIsSimulatedBelowItsLeastTimeOrTheBound) {
     bounds.push_back(certify(*mesh, search::kUnlimitedBytes, searched));
   double tightest = 0;
   int plans = 0;
-  for (int i = 0; i < getDraws(); ++i)
+  for (int i = 0; i < getDraws(GetParam().offload); ++i)
     for (size_t k = 0; k < meshes.size(); ++k) {
       planner::MeshSearch &mesh = *meshes[k];
       plan::StrategyChoice choice = draw(mesh);

@@ -131,6 +131,19 @@ TEST_F(ParameterCostsTest, UpdatesOnTheHost) {
   EXPECT_EQ(host.squares, least.squares);
 }
 
+TEST_F(ParameterCostsTest, UpdatesOnTheDeviceOfWhatTheHostHolds) {
+  ParameterTimes there = makeCosts().getTimes(makeLabel(kWhole));
+  LeastParameterTimes least = makeCosts().getLeastTimes(makeLabel(kWhole));
+  memories.state = plan::MemoryKind::host;
+  memories.updatesOnDevice = true;
+  EXPECT_THAT(makeCosts().getCopyBytes(makeLabel(kMaster)),
+              ElementsAre(Pair(plan::MemoryKind::device, 96 + 192 + 48), Pair(plan::MemoryKind::host, 3 * 48)));
+  // The device computes as before; the master and two states come beside that, and go back, 3 x 192 bytes read and
+  // written.
+  EXPECT_EQ(makeCosts().getTimes(makeLabel(kWhole)).exposed, there.exposed + 2 * 3 * 192);
+  EXPECT_EQ(makeCosts().getLeastTimes(makeLabel(kWhole)).update, least.update);
+}
+
 TEST_F(ParameterCostsTest, TimesWithoutShards) {
   ParameterTimes times = makeCosts().getTimes(makeLabel(kWhole));
   // Gradient, weight and two states of 192 bytes are read, the latter three written, and 96 bytes in bf16.

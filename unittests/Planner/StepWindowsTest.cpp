@@ -30,6 +30,18 @@ TEST(StepWindowsTest, CollectivesRunBesideOperators) {
   EXPECT_EQ(windows.find(WindowKind::forward, StreamKind::hostToDevice), std::nullopt);
 }
 
+TEST(StepWindowsTest, UpdatesOfWhatTheHostHoldsHaveAWindow) {
+  StepWindows windows = StepWindows::withCollectives(/*hasHostGradients=*/true, /*hasHostWeights=*/true,
+                                                     /*hasHostStates=*/true);
+  search::Problem problem;
+  windows.addTo(problem);
+  EXPECT_EQ(problem.windowEnd, (std::vector<int32_t>{4, 10, 16, 20}));
+  EXPECT_EQ(windows.find(WindowKind::forward, StreamKind::hostMemory), 3);
+  EXPECT_EQ(windows.find(WindowKind::update, StreamKind::hostToDevice), 16);
+  EXPECT_EQ(windows.find(WindowKind::update, StreamKind::host), 18);
+  EXPECT_EQ(windows.find(WindowKind::update, StreamKind::compute), std::nullopt);
+}
+
 TEST(StepWindowsTest, TiersAndCopiesHaveStreams) {
   StepWindows windows(
       {{WindowKind::lastBackward,

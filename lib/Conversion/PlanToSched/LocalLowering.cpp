@@ -263,12 +263,13 @@ LogicalResult LocalLowering::lower(train::WriteOp write) {
   if (!master || !compute)
     return write.emitOpError("names no train.parameter: ") << write.getParameterAttr();
   plan::MemoryKind kept = master.getLayout().getMemory();
-  // What goes to the disk does so last: other streams would wait for it.
-  if (kept != plan::MemoryKind::disk)
+  plan::MemoryKind made = onHost.contains(write.getValue()) ? plan::MemoryKind::host : plan::MemoryKind::device;
+  // What goes to another memory does so last: what reads it would wait until it is there.
+  if (kept == made)
     storeMaster(write, master);
   if (failed(storeCompute(write, master, compute)))
     return failure();
-  if (kept == plan::MemoryKind::disk)
+  if (kept != made)
     storeMaster(write, master);
   return success();
 }

@@ -409,8 +409,9 @@ private:
     for (StringRef name : {plan::kMeshAttr, plan::kBucketBytesAttr, plan::kPipelineAttr})
       module->removeAttr(name);
     for (auto parameter : module.getOps<train::ParameterOp>())
-      for (StringRef name : {plan::kLayoutAttr, plan::kGradientLayoutAttr, plan::kMasterLayoutAttr,
-                             plan::kStateMemoryAttr, plan::kGradientMemoryAttr, plan::kComputeMemoryAttr})
+      for (StringRef name :
+           {plan::kLayoutAttr, plan::kGradientLayoutAttr, plan::kMasterLayoutAttr, plan::kStateMemoryAttr,
+            plan::kUpdatesOnDeviceAttr, plan::kGradientMemoryAttr, plan::kComputeMemoryAttr})
         parameter->removeAttr(name);
   }
 

@@ -78,8 +78,7 @@ plan::MemoryKind Resources::getUpdateMemory(Operation *op) const {
   auto weight = symbols.lookup<train::ParameterOp>(read.getParameter());
   if (weight && weight.getOf())
     weight = symbols.lookup<train::ParameterOp>(*weight.getOf());
-  bool isOnDevice = !weight || plan::getStateMemory(weight) == plan::MemoryKind::device;
-  return isOnDevice ? plan::MemoryKind::device : plan::MemoryKind::host;
+  return weight ? plan::getUpdateMemory(weight) : plan::MemoryKind::device;
 }
 
 RankedTensorType Resources::getHeldGradientType(train::ParameterOp parameter, LayoutAttr made, LayoutAttr layout,
@@ -89,7 +88,7 @@ RankedTensorType Resources::getHeldGradientType(train::ParameterOp parameter, La
   if (sent == type || !isOfOne || !made)
     return type;
   bool isOnHost = plan::getGradientMemory(parameter) != plan::MemoryKind::device ||
-                  plan::getStateMemory(parameter) != plan::MemoryKind::device;
+                  plan::getUpdateMemory(parameter) != plan::MemoryKind::device;
   bool travels = isOnHost || isSent(type, made, layout, mesh) || isSent(type, layout, master, mesh);
   return travels ? sent : type;
 }

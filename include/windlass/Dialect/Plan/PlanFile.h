@@ -73,6 +73,8 @@ struct PlannedParameter {
   std::string compute, master;
   /// The layout of the gradient; empty for a parameter without one.
   std::string gradient;
+  /// Whether the optimizer's state comes to the device for the update, from the memory that holds it.
+  bool updatesOnDevice = false;
 };
 
 /// The claims that a search makes about the plan that it found. `windlass plan --verify` recomputes them.

@@ -141,6 +141,9 @@ private:
         return makeError("parameter " + printable(name) + " is not in the plan");
       parameter->removeAttr(kGradientLayoutAttr);
       parameter->removeAttr(kStateMemoryAttr);
+      parameter->removeAttr(kUpdatesOnDeviceAttr);
+      if (found->second.updatesOnDevice)
+        parameter->setAttr(kUpdatesOnDeviceAttr, UnitAttr::get(module.getContext()));
       parameter->removeAttr(kGradientMemoryAttr);
       parameter->removeAttr(kComputeMemoryAttr);
       struct Copy {

@@ -120,7 +120,8 @@ static LogicalResult addParameters(PlanFile &plan, ModuleOp module) {
     };
     if (!row.compute.empty())
       return parameter.emitOpError("shares its logical name with another one");
-    row = {getText(kLayoutAttr), getText(kMasterLayoutAttr), getText(kGradientLayoutAttr)};
+    row = {getText(kLayoutAttr), getText(kMasterLayoutAttr), getText(kGradientLayoutAttr),
+           parameter->hasAttr(kUpdatesOnDeviceAttr)};
     if (row.compute.empty() || row.master.empty())
       return parameter.emitOpError("has no layouts");
   }

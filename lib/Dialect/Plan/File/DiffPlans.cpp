@@ -243,6 +243,26 @@ void diffMesh(Differ &differ, const PlanFile &before, const PlanFile &after) {
 
 } // namespace
 
+static std::string describeUpdate(const PlannedParameter &parameter) {
+  return parameter.updatesOnDevice ? "on the device" : "";
+}
+
+static void diffParameters(Differ &differ, const PlanFile &before, const PlanFile &after) {
+  differ.begin("parameters");
+  for (const std::string &name : getKeys(before.parameters, after.parameters)) {
+    auto a = before.parameters.find(name), b = after.parameters.find(name);
+    if (a == before.parameters.end() || b == after.parameters.end()) {
+      differ.add(name, "parameter", a == before.parameters.end() ? "" : "there",
+                 b == after.parameters.end() ? "" : "there");
+      continue;
+    }
+    differ.add(name, "compute", a->second.compute, b->second.compute);
+    differ.add(name, "gradient", a->second.gradient, b->second.gradient);
+    differ.add(name, "master", a->second.master, b->second.master);
+    differ.add(name, "update", describeUpdate(a->second), describeUpdate(b->second));
+  }
+}
+
 std::vector<PlanDifference> plan::diffPlans(const PlanFile &before, const PlanFile &after) {
   Differ differ;
   differ.begin("plan");
@@ -298,18 +318,7 @@ std::vector<PlanDifference> plan::diffPlans(const PlanFile &before, const PlanFi
     differ.add(name + ".*", "stash", a == before.segments.end() ? "" : a->second,
                b == after.segments.end() ? "" : b->second);
   }
-  differ.begin("parameters");
-  for (const std::string &name : getKeys(before.parameters, after.parameters)) {
-    auto a = before.parameters.find(name), b = after.parameters.find(name);
-    if (a == before.parameters.end() || b == after.parameters.end()) {
-      differ.add(name, "parameter", a == before.parameters.end() ? "" : "there",
-                 b == after.parameters.end() ? "" : "there");
-      continue;
-    }
-    differ.add(name, "compute", a->second.compute, b->second.compute);
-    differ.add(name, "gradient", a->second.gradient, b->second.gradient);
-    differ.add(name, "master", a->second.master, b->second.master);
-  }
+  diffParameters(differ, before, after);
   for (const std::string &name : getKeys(before.functions, after.functions)) {
     differ.begin("@" + name);
     static const PlannedFunction none;

@@ -310,6 +310,8 @@ private:
         else
           parameterReader.fail("gradient", "must be a layout or null");
       }
+      parameter.updatesOnDevice =
+          parameterReader.find("updates_on_device") && parameterReader.getBoolean("updates_on_device");
       keep(parameterReader);
     }
     keep(reader);

@@ -184,10 +184,14 @@ std::string plan::writePlanFile(const PlanFile &plan) {
                             {"accumulation_steps", plan.accumulationSteps}});
   writer.add("model", Object{{"hash", plan.modelHash}, {"name", plan.modelName}});
   writer.open("parameters");
-  for (const auto &[name, parameter] : plan.parameters)
-    writer.add(name, Object{{"compute", parameter.compute},
-                            {"gradient", parameter.gradient.empty() ? Value(nullptr) : Value(parameter.gradient)},
-                            {"master", parameter.master}});
+  for (const auto &[name, parameter] : plan.parameters) {
+    Object row{{"compute", parameter.compute},
+               {"gradient", parameter.gradient.empty() ? Value(nullptr) : Value(parameter.gradient)},
+               {"master", parameter.master}};
+    if (parameter.updatesOnDevice)
+      row["updates_on_device"] = true;
+    writer.add(name, std::move(row));
+  }
   writer.close();
   // Absent in plans of one position.
   if (plan.pipeline) {

@@ -87,6 +87,8 @@ struct ApplyRandomPlan : windlass::plan::impl::ApplyRandomPlanBase<ApplyRandomPl
           !random.oneIn(2))
         continue;
       parameter->setAttr(kStateMemoryAttr, random.oneIn(3) ? disk : host);
+      if (random.oneIn(3))
+        parameter->setAttr(kUpdatesOnDeviceAttr, UnitAttr::get(&getContext()));
       auto layoutOf = [&](StringRef name) { return parameter->getAttrOfType<LayoutAttr>(name); };
       if (random.oneIn(2) && isReadAsAccumulated(layoutOf(kGradientLayoutAttr), layoutOf(kMasterLayoutAttr), mesh))
         parameter->setAttr(kGradientMemoryAttr, host);

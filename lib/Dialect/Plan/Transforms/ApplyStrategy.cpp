@@ -374,6 +374,8 @@ struct ApplyStrategy : windlass::plan::impl::ApplyStrategyBase<ApplyStrategy> {
       return applyStrategy(module, choice, bucketBytes);
     TierFacts facts;
     facts.share = named.share;
+    facts.stride = named.stride;
+    facts.ranks = named.dataRanks;
     llvm::Expected<TierChoice> chosen = rule->choose ? rule->choose(module, facts) : TierChoice();
     if (!chosen)
       return module.emitError("strategy ") << printable(strategy) << " " << llvm::toString(chosen.takeError());
@@ -567,7 +569,8 @@ ParameterLayouts plan::getCopies(const StrategyChoice &choice, StringAttr symbol
 }
 
 CopyMemories plan::getCopyMemories(train::ParameterOp weight) {
-  return {getStateMemory(weight), getGradientMemory(weight), getComputeMemory(weight)};
+  return {getStateMemory(weight), getGradientMemory(weight), getComputeMemory(weight),
+          weight->hasAttr(kUpdatesOnDeviceAttr)};
 }
 
 /// Labels the parameters that the search may keep on the host with what it chose.
@@ -581,6 +584,8 @@ static void applyMemories(ModuleOp module, const StrategyChoice &choice) {
                                      {kComputeMemoryAttr, memories.compute}})
       if (memory != MemoryKind::device)
         parameter->setAttr(attribute, MemoryKindAttr::get(module.getContext(), memory));
+    if (memories.updatesOnDevice)
+      parameter->setAttr(kUpdatesOnDeviceAttr, UnitAttr::get(module.getContext()));
   }
 }
 

@@ -47,6 +47,11 @@ static MemoryKind getMemory(train::ParameterOp weight, StringRef name) {
 
 MemoryKind plan::getStateMemory(train::ParameterOp weight) { return getMemory(weight, kStateMemoryAttr); }
 
+MemoryKind plan::getUpdateMemory(train::ParameterOp weight) {
+  bool isOnDevice = getStateMemory(weight) == MemoryKind::device || weight->hasAttr(kUpdatesOnDeviceAttr);
+  return isOnDevice ? MemoryKind::device : MemoryKind::host;
+}
+
 LayoutAttr plan::getStateLayout(train::ParameterOp state, train::ParameterOp weight, LayoutAttr master) {
   RankedTensorType type = state.getTensorType();
   return type == weight.getTensorType() ? master : LayoutAttr::getWhole(type);

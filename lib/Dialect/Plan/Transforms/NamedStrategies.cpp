@@ -63,14 +63,21 @@ llvm::ArrayRef<NamedStrategy> plan::getNamedStrategies() {
        "on "
        "the device, where it is updated too",
        kZero2, /*splitModel=*/nullptr, /*isCompared=*/false, /*lastResort=*/0, /*measuredAs=*/{"zero2"},
-       /*checkModel=*/nullptr, TierRule{Offload::gradients, keepShare, TierMeasure::nothing, /*takesShare=*/true}},
+       /*checkModel=*/nullptr, TierRule{Offload::gradients, keepShare, TierMeasure::nothing, TierNumber::share}},
+      {"dos",
+       "is Deep Optimizer States: `zero3` whose gradients, masters and optimizer's state are in the host's memory; of "
+       "subgroups of 100 million elements for each rank, in call order, the device updates every Kth, for which its "
+       "state comes to the device and goes back, and the host the others",
+       kZero3, /*splitModel=*/nullptr, /*isCompared=*/false, /*lastResort=*/0, /*measuredAs=*/{"zero3"},
+       /*checkModel=*/nullptr,
+       TierRule{Offload::gradients, updateEveryKthOnDevice, TierMeasure::nothing, TierNumber::stride}},
       {"elixir",
        "is Elixir: `zero3` with all blocks recomputed; its published rules search the size of chunks of weights and "
        "share the device out between gathered chunks and the optimizer's state of chunks, the rest of which is on the "
        "host",
        kZero3, /*splitModel=*/nullptr, /*isCompared=*/false, /*lastResort=*/0, /*measuredAs=*/{"zero3"},
        /*checkModel=*/nullptr,
-       TierRule{Offload::weights, placeChunks, TierMeasure::activations, /*takesShare=*/false,
+       TierRule{Offload::weights, placeChunks, TierMeasure::activations, TierNumber::none,
                 /*needsOwnMemory=*/true, /*choosesUnits=*/true}},
   };
   return strategies;
@@ -89,7 +96,22 @@ bool NamedStrategy::suits(mlir::ModuleOp module, MeshAttr mesh) const {
   return !checkModel || !llvm::errorToBool(checkModel(module, mesh));
 }
 
-std::string NamedStrategy::getSpelling() const { return (name + (tiers && tiers->takesShare ? "=F" : "")).str(); }
+/// Returns which number the term of `strategy` takes in place of a number of ranks.
+static TierNumber getNumber(const NamedStrategy &strategy) {
+  return strategy.tiers ? strategy.tiers->takes : TierNumber::none;
+}
+
+std::string NamedStrategy::getSpelling() const {
+  switch (getNumber(*this)) {
+  case TierNumber::none:
+    return name.str();
+  case TierNumber::share:
+    return name.str() + "=F";
+  case TierNumber::stride:
+    return name.str() + "=K";
+  }
+  llvm_unreachable("unknown number");
+}
 
 std::string plan::describeNamedStrategies() {
   std::string text;
@@ -98,18 +120,15 @@ std::string plan::describeNamedStrategies() {
   return text + "or one for the data times one for the model, as in zero1*megatron=2";
 }
 
-/// Whether the term of `strategy` is NAME=F.
-static bool takesShare(const NamedStrategy *strategy) {
-  return strategy && strategy->tiers && strategy->tiers->takesShare;
-}
-
 std::string StrategyTerms::getText() const {
   std::string text;
   llvm::raw_string_ostream out(text);
   if (data)
     out << data->name;
-  if (takesShare(data))
+  if (data && getNumber(*data) == TierNumber::share)
     out << "=" << llvm::format("%g", share);
+  if (data && getNumber(*data) == TierNumber::stride)
+    out << "=" << stride;
   if (model && data)
     out << "*" << model->name << "=" << modelRanks;
   else if (model)
@@ -161,11 +180,16 @@ llvm::Expected<StrategyTerms> plan::parseStrategy(llvm::StringRef text, int64_t 
                   " twice: leave one of its parts out");
     own = strategy;
     int64_t size = 0;
-    if (takesShare(strategy)) {
+    if (getNumber(*strategy) == TierNumber::share) {
       if (!term.contains('='))
         return fail("says of " + printable(name) + " no share of the optimizer's state: write " + name + "=0.5");
       if (count.getAsDouble(found.share) || !(found.share >= 0 && found.share <= 1))
         return fail("gives " + printable(name) + " the share " + printable(count) + ": use a number from 0 to 1");
+    } else if (getNumber(*strategy) == TierNumber::stride) {
+      if (!term.contains('='))
+        return fail("says of " + printable(name) + " no stride of what the device updates: write " + name + "=2");
+      if (count.getAsInteger(10, found.stride) || found.stride < 1)
+        return fail("gives " + printable(name) + " the stride " + printable(count) + ": use a whole number from 1 on");
     } else if (term.contains('=') && (count.getAsInteger(10, size) || size < 1))
       return fail("gives " + printable(name) + " " + printable(count) + " ranks: use a number from 1 on");
     (strategy->isForModel() ? modelRanks : dataRanks) = size;

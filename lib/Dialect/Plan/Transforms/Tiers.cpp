@@ -72,6 +72,10 @@ void plan::labelTiers(ModuleOp module, const TierRule &rule, const TierChoice &c
     if (chosen.states.contains(symbol))
       for (StringRef copy : {kStateMemoryAttr, kGradientMemoryAttr})
         parameter->removeAttr(copy);
+    if (chosen.updatedOnDevice.contains(symbol)) {
+      parameter->removeAttr(kGradientMemoryAttr);
+      parameter->setAttr(kUpdatesOnDeviceAttr, UnitAttr::get(module.getContext()));
+    }
     if (chosen.weights.contains(symbol) || chosen.whole.contains(symbol))
       parameter->removeAttr(kComputeMemoryAttr);
   }
@@ -108,6 +112,19 @@ llvm::Expected<TierChoice> plan::keepShare(ModuleOp module, const TierFacts &fac
     if (kept > facts.share * total)
       break;
     chosen.states.insert(weight.getSymbol());
+  }
+  return chosen;
+}
+
+llvm::Expected<TierChoice> plan::updateEveryKthOnDevice(ModuleOp module, const TierFacts &facts) {
+  constexpr int64_t kSubgroupElements = 100'000'000;
+  TierChoice chosen;
+  int64_t before = 0;
+  for (const Weight &weight : listWeights(module)) {
+    int64_t subgroup = (before + weight.getElements() / 2) / (kSubgroupElements * facts.ranks);
+    if ((subgroup + 1) % facts.stride == 0)
+      chosen.updatedOnDevice.insert(weight.getSymbol());
+    before += weight.getElements();
   }
   return chosen;
 }

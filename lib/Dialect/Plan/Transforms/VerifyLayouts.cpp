@@ -125,6 +125,9 @@ struct VerifyLayouts : windlass::plan::impl::VerifyLayoutsBase<VerifyLayouts> {
         llvm::any_of(ArrayRef({getComputeMemory(parameter), getGradientMemory(parameter), getStateMemory(parameter)}),
                      [](MemoryKind memory) { return memory != MemoryKind::device; }))
       return parameter.emitOpError("is a running statistic that is kept on the host, where nothing averages");
+    if (parameter->hasAttr(kUpdatesOnDeviceAttr) && getStateMemory(parameter) == MemoryKind::device)
+      return parameter.emitOpError("brings its optimizer's state to the device to update it, but the state is there "
+                                   "from step to step");
     if (getComputeMemory(parameter) != MemoryKind::device && parameter.getTrainable()) {
       if (getStateMemory(parameter) == MemoryKind::device)
         return parameter.emitOpError("keeps the weight that operators read on the host, but its master copy, of which "

@@ -468,7 +468,7 @@ void FunctionLowering::push(Command command, Operation *op) {
     waitFor(command);
     for (const View &view : llvm::concat<const View>(command.ins, command.outs))
       touched[view.storage] = commands.size() + 1;
-    lastComputed = commands.size() + 1;
+    lastComputed[plan::MemoryKind::device] = commands.size() + 1;
   }
   commands.push_back(std::move(command));
 }
@@ -514,10 +514,10 @@ void FunctionLowering::pushWait(int64_t event, Location loc, Attribute repeat) {
     return true;
   });
   commands.push_back(std::move(wait));
-  lastComputed = commands.size();
+  lastComputed[plan::MemoryKind::device] = commands.size();
   // Other streams that use it do not wait for the event any more, but for this wait.
   for (unsigned storage : commands.back().keepsAlive)
-    touched[storage] = commands.size();
+    touched[storage] = lastComputed[program.storages[storage].memory] = commands.size();
 }
 
 void FunctionLowering::waitFor(const Command &command) {

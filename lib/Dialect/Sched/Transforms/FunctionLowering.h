@@ -4,6 +4,8 @@
 
 #include "ProgramLowering.h"
 
+#include <map>
+
 namespace windlass::sched {
 
 /// Returns the arity of a launch with the operands and results of `op`, and without terms.
@@ -54,6 +56,8 @@ private:
   /// Lowers a gather_rows or scatter_rows.
   mlir::LogicalResult lowerRows(mlir::Operation *op);
   mlir::LogicalResult lowerMove(MoveOp op);
+  /// Returns the stream on which a copy runs, of those of its kind.
+  unsigned getStreamOfMove(MoveOp op, StreamKind kind);
   void pushCollective(mlir::Operation *op, CollectiveKind kind, train::ReductionKind reduction, mlir::ArrayAttr axes,
                       llvm::ArrayRef<View> outs, llvm::ArrayRef<View> ins);
 
@@ -101,7 +105,7 @@ private:
     int64_t largest = 0;
   };
   /// Says how many bytes go together: those of the largest tensor that the function moves, and what one operator's
-  /// results bring to the disk, each of which waits for the operator.
+  /// results bring to the disk, or from the device that updates them to the host, each of which waits for the operator.
   void measureMoves(mlir::Block &body);
   /// Makes room for a tensor beside those that hold memory, so that all take at most twice what goes together: calls
   /// `release` with each that has to be no longer used.
@@ -152,8 +156,9 @@ private:
   llvm::MapVector<unsigned, Pending> pending;
   /// By storage: the number of commands behind the last one of the compute stream that works on it.
   llvm::DenseMap<unsigned, size_t> touched;
-  /// The number of commands behind the compute stream's last one, which may be a wait: what it has waited for is free.
-  size_t lastComputed = 0;
+  /// By memory: the number of commands behind the compute stream's last one that may have freed something there, which
+  /// may be a wait: what it has waited for is free.
+  std::map<plan::MemoryKind, size_t> lastComputed;
   /// The last record on the compute stream for a copy, the number of commands behind it, and the streams that have
   /// waited for it.
   std::optional<std::pair<int64_t, size_t>> computed;

@@ -4,10 +4,19 @@
 #include "windlass/Dialect/Sched/Analysis/Owner.h"
 #include "windlass/Dialect/Sched/IR/StepFunctions.h"
 #include "windlass/Dialect/Sched/IR/Streams.h"
+#include "windlass/Dialect/Train/IR/Optimizers.h"
 
 using namespace mlir;
 using namespace windlass;
 using namespace windlass::sched;
+
+/// Whether a copy brings an optimizer's state to the device for its update, or takes it back.
+static bool isOfUpdatedState(MoveOp op) {
+  if (op.getMemory() == plan::MemoryKind::device)
+    return llvm::any_of(op.getResult().getUsers(), train::isOptimizerStep);
+  Operation *maker = op.getInput().getDefiningOp();
+  return maker && train::isOptimizerStep(maker);
+}
 
 void FunctionLowering::pushEvent(Command::Kind kind, unsigned stream, int64_t event, Operation *op) {
   Command command(kind, op->getLoc());
@@ -29,7 +38,7 @@ void FunctionLowering::waitForCompute(const Command &command, Operation *op) {
   // Packing may give a new value the place of one that the compute stream has used, or waited for, until now.
   for (const View &view : command.outs)
     if (program.storages[view.storage].isTransient)
-      last = std::max(last, lastComputed);
+      last = std::max(last, lastComputed[program.storages[view.storage].memory]);
   if (hasWaited && last == 0)
     return;
   if (!computed || computed->second < last) {
@@ -90,16 +99,21 @@ void FunctionLowering::releaseOnHost(unsigned storage, Operation *op) {
 
 void FunctionLowering::measureMoves(Block &body) {
   int64_t largest = 0;
-  llvm::DenseMap<Operation *, int64_t> written;
+  llvm::DenseMap<Operation *, int64_t> written, updated;
   for (auto move : body.getOps<MoveOp>()) {
     int64_t bytes = getTensorBytes(cast<RankedTensorType>(move.getResult().getType()));
     largest = std::max(largest, bytes);
+    Operation *maker = move.getInput().getDefiningOp();
     if (move.getMemory() == plan::MemoryKind::disk)
-      written[move.getInput().getDefiningOp()] += bytes;
+      written[maker] += bytes;
+    else if (move.getMemory() == plan::MemoryKind::host && isOfUpdatedState(move))
+      updated[maker] += bytes;
   }
   arriving.largest = leaving.largest = departing.largest = largest;
   for (auto [op, bytes] : written)
     leaving.largest = std::max(leaving.largest, bytes);
+  for (auto [op, bytes] : updated)
+    departing.largest = std::max(departing.largest, bytes);
 }
 
 void FunctionLowering::makeRoom(Transit &transit, int64_t bytes,
@@ -128,6 +142,19 @@ Value FunctionLowering::findMovedHere(Operation *op, unsigned result) {
   return operand && operand.hasOneUse() && operand.getDefiningOp<MoveOp>() ? operand : Value();
 }
 
+unsigned FunctionLowering::getStreamOfMove(MoveOp op, StreamKind kind) {
+  // Gradients and weights of what the host updates do not wait behind states that the device updates.
+  if (isOfUpdatedState(op) && kind == StreamKind::h2d)
+    return program.getStream(kind, "h2d_states");
+  if (isOfUpdatedState(op) && kind == StreamKind::d2h)
+    return program.getStream(kind, "d2h_states");
+  // What an update beside the backward pass brings back waits for the host. What the passes fetch does not wait behind
+  // it.
+  if (kind == StreamKind::h2d && hasRole(function, StepRole::reduce))
+    return program.getStream(kind, "h2d_updates");
+  return program.getStream(kind);
+}
+
 LogicalResult FunctionLowering::lowerMove(MoveOp op) {
   View input = makeDense(op, views.lookup(op.getInput()));
   std::optional<StreamKind> kind = findMovingKind(program.storages[input.storage].memory, op.getMemory());
@@ -137,10 +164,7 @@ LogicalResult FunctionLowering::lowerMove(MoveOp op) {
   bool isFromDevice = kind == StreamKind::d2h;
   Command command(Command::Kind::Launch, op.getLoc());
   command.kernel = KernelKind::copy;
-  // What an update beside the backward pass brings back waits for the host. What the passes fetch does not wait behind
-  // it.
-  bool isUpdated = kind == StreamKind::h2d && hasRole(function, StepRole::reduce);
-  command.stream = isUpdated ? program.getStream(*kind, "h2d_updates") : program.getStream(*kind);
+  command.stream = getStreamOfMove(op, *kind);
   command.repeat = op->getAttr(plan::kRepeatAttr);
   command.id = op->getAttr(train::kIdAttr);
   command.owner = getOwner(op, program.getSymbols());

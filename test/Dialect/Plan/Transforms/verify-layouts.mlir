@@ -87,6 +87,13 @@ module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
 // -----
 
 module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
+  // expected-error @below {{brings its optimizer's state to the device to update it, but the state is there from step to step}}
+  train.parameter weight @w "w" : tensor<4xf32> from #train.source<none> {trainable, plan.layout = #plan.layout<[<[<4>]>]>, plan.master_layout = #plan.layout<[<[<4>]>]>, plan.gradient_layout = #plan.layout<[<[<4>]>]>, plan.updates_on_device}
+}
+
+// -----
+
+module attributes {plan.mesh = #plan.mesh<[<"a", 2>]>} {
   // expected-error @below {{keeps the weight that operators read on the host, but its master copy, of which that is made, is on the device}}
   train.parameter weight @w "w" : tensor<4xf32> from #train.source<none> {trainable, plan.layout = #plan.layout<[<[<4>]>]>, plan.master_layout = #plan.layout<[<[<4>]>]>, plan.gradient_layout = #plan.layout<[<[<4>]>]>, plan.compute_memory = #plan<memory_kind host>}
 }

@@ -40,19 +40,19 @@ TEST(NamedStrategiesTest, EachRowIsFilled) {
   EXPECT_FALSE(getLastResorts().empty());
 }
 
-/// Whether the term of the strategy has a share where those of others may have a number of ranks.
-static bool takesShare(const NamedStrategy &strategy) { return strategy.getSpelling() != strategy.name; }
+/// Whether the term of the strategy has another number where those of others may have one of ranks.
+static bool takesNumber(const NamedStrategy &strategy) { return strategy.getSpelling() != strategy.name; }
 
 TEST(NamedStrategiesTest, EachIsReadBack) {
   for (const NamedStrategy &strategy : getNamedStrategies()) {
-    if (takesShare(strategy))
+    if (takesNumber(strategy))
       continue;
     std::string name = strategy.name.str();
     EXPECT_EQ(tryParse(name, 4), name);
     EXPECT_EQ(tryParse(name + "=4", 4), name);
     EXPECT_THAT(tryParse(name + "=3", 4), HasSubstr("does not fit 4 ranks: use 3 ranks"));
     for (const NamedStrategy &other : getNamedStrategies()) {
-      if (takesShare(other))
+      if (takesNumber(other))
         continue;
       std::string product = name + "*" + other.name.str() + "=2";
       if (strategy.isForModel() == other.isForModel())
@@ -65,7 +65,7 @@ TEST(NamedStrategiesTest, EachIsReadBack) {
 
 TEST(NamedStrategiesTest, SharesAreReadBack) {
   for (const NamedStrategy &strategy : getNamedStrategies()) {
-    if (!takesShare(strategy))
+    if (!strategy.tiers || strategy.tiers->takes != TierNumber::share)
       continue;
     std::string name = strategy.name.str();
     for (const char *share : {"=0", "=0.3", "=1"})
@@ -74,6 +74,19 @@ TEST(NamedStrategiesTest, SharesAreReadBack) {
     EXPECT_THAT(tryParse(name, 4), HasSubstr("write " + name + "=0.5"));
     for (const char *share : {"=2", "=-0.1", "=nan", "=", "=half"})
       EXPECT_THAT(tryParse(name + share, 4), HasSubstr("use a number from 0 to 1"));
+  }
+}
+
+TEST(NamedStrategiesTest, StridesAreReadBack) {
+  for (const NamedStrategy &strategy : getNamedStrategies()) {
+    if (!strategy.tiers || strategy.tiers->takes != TierNumber::stride)
+      continue;
+    std::string name = strategy.name.str();
+    for (const char *stride : {"=1", "=2", "=40"})
+      EXPECT_EQ(tryParse(name + stride, 4), name + stride);
+    EXPECT_THAT(tryParse(name, 4), HasSubstr("write " + name + "=2"));
+    for (const char *stride : {"=0", "=-1", "=1.5", "=", "=two"})
+      EXPECT_THAT(tryParse(name + stride, 4), HasSubstr("use a whole number from 1 on"));
   }
 }
 

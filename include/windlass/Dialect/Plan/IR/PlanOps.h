@@ -49,8 +49,11 @@ constexpr char kLayoutAttr[] = "plan.layout";
 constexpr char kGradientLayoutAttr[] = "plan.gradient_layout";
 constexpr char kMasterLayoutAttr[] = "plan.master_layout";
 /// On a `train.parameter` that is trained: a MemoryKindAttr, the memory that holds its master copy and optimizer state
-/// from step to step, where its update runs too; without it the device's.
+/// from step to step; without it the device's. The host updates what it, or its disk, holds.
 constexpr char kStateMemoryAttr[] = "plan.state_memory";
+/// The unit attribute of a parameter whose state is not in the device's memory, but is copied there for its update, and
+/// back.
+constexpr char kUpdatesOnDeviceAttr[] = "plan.updates_on_device";
 /// The unit attribute of a parameter, until a plan is chosen, of which the search decides where each copy is.
 constexpr char kMayOffloadAttr[] = "plan.may_offload";
 /// On the same: a MemoryKindAttr, the memory that holds its accumulated gradient; without it the device's. Before a

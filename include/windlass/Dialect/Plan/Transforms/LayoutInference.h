@@ -29,6 +29,10 @@ llvm::SmallVector<mlir::StringAttr> getFlatAxes(LayoutAttr layout, MeshAttr mesh
 /// Returns the memory that holds the master copy and the optimizer's state of a weight.
 MemoryKind getStateMemory(train::ParameterOp weight);
 
+/// Returns the memory in which a weight is updated: the device's where its state is there, or comes there for it, else
+/// the host's.
+MemoryKind getUpdateMemory(train::ParameterOp weight);
+
 /// Returns the layout of an optimizer state. A state of the weight's type has the layout of the weight's master copy,
 /// `master`; a state of another type is small, and whole on every rank.
 LayoutAttr getStateLayout(train::ParameterOp state, train::ParameterOp weight, LayoutAttr master);

@@ -59,15 +59,17 @@ struct StrategyTerms {
   const NamedStrategy *data = nullptr, *model = nullptr;
   /// The number of ranks of each; 1 where the term is absent.
   int64_t dataRanks = 1, modelRanks = 1;
-  /// The share of the optimizer's state that stays on the device, where the data's term takes one.
+  /// The share of the optimizer's state that stays on the device, or one of how many subgroups it updates, where the
+  /// data's term takes one of them.
   double share = 0;
+  int64_t stride = 0;
 
   /// Returns the text that `--strategy` takes.
   std::string getText() const;
 };
 
 /// Reads NAME[=K][*NAME[=K]] for `ranks` ranks. One of two terms may leave K out and gets the remaining ranks; a term
-/// that takes a share, NAME=F, always does. The error says what is wrong and which texts would be accepted.
+/// that takes another number always does. The error says what is wrong and which texts would be accepted.
 llvm::Expected<StrategyTerms> parseStrategy(llvm::StringRef text, int64_t ranks);
 
 /// Returns the rule by which the strategy that `text` names uses the host's memory; null where it has none.

@@ -38,9 +38,14 @@ using ModelSplitter = llvm::DenseMap<mlir::Operation *, Splits> (*)(mlir::func::
 /// accumulated gradient, and of what operators read.
 struct CopyMemories {
   MemoryKind state = MemoryKind::device, gradient = MemoryKind::device, compute = MemoryKind::device;
+  /// Whether the state comes to the device for the update, from another memory.
+  bool updatesOnDevice = false;
+
+  bool isUpdatedOnHost() const { return state != MemoryKind::device && !updatesOnDevice; }
 
   bool operator==(const CopyMemories &other) const {
-    return state == other.state && gradient == other.gradient && compute == other.compute;
+    return state == other.state && gradient == other.gradient && compute == other.compute &&
+           updatesOnDevice == other.updatesOnDevice;
   }
 };
 

@@ -11,8 +11,10 @@ namespace windlass::plan {
 
 /// What a rule is told about the device besides the module.
 struct TierFacts {
-  /// The share of the optimizer's state that stays on the device, from 0 to 1; of rules that take one.
+  /// The number of rules that take one: the share of the optimizer's state that stays on the device, from 0 to 1, or
+  /// one of how many subgroups the device updates.
   double share = 0;
+  int64_t stride = 0;
   /// The number of ranks that share the data.
   int64_t ranks = 1;
   /// The bytes of a device, and of what it holds besides weights, gradients and state from step to step.
@@ -27,6 +29,8 @@ struct TierFacts {
 struct TierChoice {
   /// The parameters whose shards stay on the device, and those whose gradient, master copy and state do.
   llvm::DenseSet<mlir::StringAttr> weights, states;
+  /// The parameters whose state comes from the host to the device for the update. Their gradients stay on the device.
+  llvm::DenseSet<mlir::StringAttr> updatedOnDevice;
   /// The parameters of which each rank keeps the whole weight on its device.
   llvm::DenseSet<mlir::StringAttr> whole;
   /// The sizes of units and of the window of prefetches, where the rule chooses them; else 0.
@@ -43,6 +47,9 @@ using TierChooser = llvm::Expected<TierChoice> (*)(mlir::ModuleOp module, const 
 /// memory that is free where the host holds all that the rule may place there.
 enum class TierMeasure { nothing, activations, free };
 
+/// The number with which a strategy is written, NAME=F or NAME=K, instead of a number of ranks.
+enum class TierNumber { none, share, stride };
+
 /// How a named strategy uses the host's memory.
 struct TierRule {
   /// What the host holds; `choose` leaves parts of it on the device.
@@ -50,8 +57,7 @@ struct TierRule {
   /// The function that chooses what stays on the device; null: nothing of what `offload` says.
   TierChooser choose = nullptr;
   TierMeasure measure = TierMeasure::nothing;
-  /// Whether the strategy is written with a share, NAME=F.
-  bool takesShare = false;
+  TierNumber takes = TierNumber::none;
   /// Whether the memory of a device has to be one of its own, beside the host's.
   bool needsOwnMemory = false;
   /// Whether `choose` gives the size of units, which is not searched then.
@@ -73,6 +79,10 @@ void recomputeAllBlocks(mlir::ModuleOp module);
 /// The rule of `twinflow=F`: the state of the parameters that are used first stays on the device, up to the share F of
 /// all elements.
 llvm::Expected<TierChoice> keepShare(mlir::ModuleOp module, const TierFacts &facts);
+
+/// The rule of `dos=K`: of subgroups of 100 million elements for each rank, in call order, the device updates every Kth
+/// (arXiv 2410.21316). A weight belongs to the subgroup in which its middle is.
+llvm::Expected<TierChoice> updateEveryKthOnDevice(mlir::ModuleOp module, const TierFacts &facts);
 
 /// The rule of `gemini`: in call order, first weights and then states stay on the device while they fit.
 llvm::Expected<TierChoice> keepWhatFits(mlir::ModuleOp planned, const TierFacts &facts);
