@@ -221,13 +221,15 @@ private:
     if (!mayMove)
       return addRest(std::move(group));
     issuedEarly.insert(group.back().event);
-    std::vector<Command> behind;
+    std::vector<Command> behind, releases;
     for (auto [place, command] : llvm::enumerate(group)) {
       if (command.kind == Command::Kind::Collective)
         for (const View &view : llvm::concat<const View>(command.ins, command.outs))
           movedEarly.insert(view.storage);
-      (reading.contains(place) ? behind : issue.commands).push_back(std::move(command));
+      bool isRelease = command.kind == Command::Kind::Wait && isBeside(command.stream);
+      (isRelease ? releases : reading.contains(place) ? behind : issue.commands).push_back(std::move(command));
     }
+    addReleases(std::move(releases));
     addRest(std::move(behind));
     issue.position = moveToBorder(issue.position);
     addIssue(std::move(issue));
@@ -301,6 +303,32 @@ private:
     return kind != StreamKind::compute && kind != StreamKind::communicator;
   }
 
+  /// Adds waits of copies and of the host until something there is no longer used, which stand behind what uses it and
+  /// may have come before a collective that has nothing to do with them.
+  void addReleases(std::vector<Command> waits) {
+    if (waits.empty())
+      return;
+    Issue issue;
+    issue.position = lastBeside;
+    for (const Command &wait : waits) {
+      auto place = eventPlaces.find(wait.event);
+      if (place == eventPlaces.end())
+        return addRest(std::move(waits));
+      issue.position = std::max(issue.position, place->second);
+    }
+    issue.position = lastBeside = moveToBorder(issue.position);
+    issue.commands = std::move(waits);
+    addBesideIssue(std::move(issue));
+  }
+
+  /// Issues copies or commands of the host early, in the instance of a block that they follow.
+  void addBesideIssue(Issue issue) {
+    bool isBehind = issue.position > 0 && issue.position < backward.size();
+    for (Command &command : issue.commands)
+      command.repeat = isBehind ? backward[issue.position - 1].repeat : Attribute();
+    addIssue(std::move(issue));
+  }
+
   /// Adds a copy or a command of the host, with the events before it. It stays behind those added before: what they
   /// release may be where it writes.
   void addBeside(std::vector<Command> group) {
@@ -346,14 +374,10 @@ private:
     llvm::move(group, std::back_inserter(issue.commands));
     if (!mayMove)
       return addRest(std::move(issue.commands));
-    for (Command &command : issue.commands) {
-      // It belongs to the instance that it follows.
-      bool isBehind = issue.position > 0 && issue.position < backward.size();
-      command.repeat = isBehind ? backward[issue.position - 1].repeat : Attribute();
+    for (const Command &command : issue.commands)
       for (const View &view : llvm::concat<const View>(command.ins, command.outs))
         movedEarly.insert(view.storage);
-    }
-    addIssue(std::move(issue));
+    addBesideIssue(std::move(issue));
   }
 
   /// Returns the next border of a repeated block, so that the block's instances keep equal commands.

@@ -104,6 +104,8 @@ private:
     /// The most bytes that go together.
     int64_t largest = 0;
   };
+  /// Whether the function brings states back to the host that the device has updated.
+  bool returnsStates = false;
   /// Says how many bytes go together: those of the largest tensor that the function moves, and what one operator's
   /// results bring to the disk, or from the device that updates them to the host, each of which waits for the operator.
   void measureMoves(mlir::Block &body);

@@ -10,6 +10,9 @@ using namespace mlir;
 using namespace windlass;
 using namespace windlass::sched;
 
+/// The stream of states that the device has updated.
+constexpr char kStatesToHost[] = "d2h_states";
+
 /// Whether a copy brings an optimizer's state to the device for its update, or takes it back.
 static bool isOfUpdatedState(MoveOp op) {
   if (op.getMemory() == plan::MemoryKind::device)
@@ -87,11 +90,13 @@ void FunctionLowering::releaseOnHost(unsigned storage, Operation *op) {
   auto it = pending.find(storage);
   if (it == pending.end())
     return;
-  SmallVector<StreamKind> writers = {StreamKind::d2h, StreamKind::host};
+  SmallVector<unsigned> writers = {program.getStream(StreamKind::d2h), program.getStream(StreamKind::host)};
+  if (returnsStates)
+    writers.push_back(program.getStream(StreamKind::d2h, kStatesToHost));
   if (program.usesDisk())
-    writers.push_back(StreamKind::disk_read);
-  for (StreamKind kind : writers)
-    if (unsigned stream = program.getStream(kind); stream != it->second.stream)
+    writers.push_back(program.getStream(StreamKind::disk_read));
+  for (unsigned stream : writers)
+    if (stream != it->second.stream)
       pushEvent(Command::Kind::Wait, stream, it->second.event, op);
   commands.back().keepsAlive.push_back(storage);
   pending.erase(storage);
@@ -109,6 +114,7 @@ void FunctionLowering::measureMoves(Block &body) {
     else if (move.getMemory() == plan::MemoryKind::host && isOfUpdatedState(move))
       updated[maker] += bytes;
   }
+  returnsStates = !updated.empty();
   arriving.largest = leaving.largest = departing.largest = largest;
   for (auto [op, bytes] : written)
     leaving.largest = std::max(leaving.largest, bytes);
@@ -147,7 +153,7 @@ unsigned FunctionLowering::getStreamOfMove(MoveOp op, StreamKind kind) {
   if (isOfUpdatedState(op) && kind == StreamKind::h2d)
     return program.getStream(kind, "h2d_states");
   if (isOfUpdatedState(op) && kind == StreamKind::d2h)
-    return program.getStream(kind, "d2h_states");
+    return program.getStream(kind, kStatesToHost);
   // What an update beside the backward pass brings back waits for the host. What the passes fetch does not wait behind
   // it.
   if (kind == StreamKind::h2d && hasRole(function, StepRole::reduce))
