@@ -281,14 +281,18 @@ void Labels::makeParameterLabels(unsigned group) {
     }
   int64_t microBatches = train::getMergedMicroBatches(parameter->getParentOfType<ModuleOp>());
   bool repeatsGathers = microBatches > kFewMicroBatches * mesh.sizeOf(plan::AxisRole::replica);
-  SmallVector<plan::CopyMemories> memories = {plan::getCopyMemories(parameter)};
+  plan::CopyMemories own = plan::getCopyMemories(parameter);
+  SmallVector<plan::CopyMemories> memories = {own};
   // Each copy that may be on the host needs those before it there.
   constexpr plan::MemoryKind device = plan::MemoryKind::device, host = plan::MemoryKind::host;
-  if (parameter->hasAttr(plan::kMayOffloadAttr))
+  bool isWish = !parameter->hasAttr(plan::kMayOffloadAttr); // what is asked for of all parameters
+  if (!isWish)
     memories.append({{host, device, device},
                      {host, host, device},
                      {host, host, host},
                      {host, device, device, /*updatesOnDevice=*/true}});
+  else if (own.state != device && costs.overlapsCollectives())
+    memories.push_back({own.state, own.gradient, own.compute, !own.updatesOnDevice});
   for (plan::LayoutAttr read : reads)
     for (plan::ShardedCopies sharded : kShardedCopies) {
       if (repeatsGathers && sharded.compute && !sharded.gradient)
@@ -302,7 +306,7 @@ void Labels::makeParameterLabels(unsigned group) {
         continue;
       for (const plan::CopyMemories &each : memories) {
         label.memories = each;
-        if (each == memories.front() || mayKeep(label, mesh))
+        if (isWish || mayKeep(label, mesh))
           parameters[group].push_back(label);
       }
     }

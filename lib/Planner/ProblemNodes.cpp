@@ -31,7 +31,7 @@ plan::StrategyChoice ProblemNodes::decode(const search::Solution &solution) cons
     for (train::ParameterOp parameter : its.parameters) {
       choice.reads[parameter.getSymNameAttr()] = label.read;
       choice.parameters[parameter.getSymNameAttr()] = label.copies;
-      if (parameter->hasAttr(plan::kMayOffloadAttr))
+      if (plan::choosesMemories(parameter))
         choice.memories[parameter.getSymNameAttr()] = label.memories;
     }
   }
@@ -68,10 +68,13 @@ std::optional<search::Solution> ProblemNodes::encode(const plan::StrategyChoice 
     auto getParts = [](const plan::ParameterLayouts &its) {
       return std::array{its.compute, plan::dropUnreduced(its.gradient), its.master};
     };
-    bool isChosen = parameter->hasAttr(plan::kMayOffloadAttr);
+    auto chosen = choice.memories.find(parameter.getSymNameAttr());
+    plan::CopyMemories memories = chosen != choice.memories.end()             ? chosen->second
+                                  : parameter->hasAttr(plan::kMayOffloadAttr) ? plan::CopyMemories()
+                                                                              : plan::getCopyMemories(parameter);
     if (!place(ofParameter(group), labels.ofParameter(group), [&](const ParameterLabel &label) {
           return plan::haveSameParts(label.read, read, mesh) &&
-                 (!isChosen || label.memories == choice.memories.lookup(parameter.getSymNameAttr())) &&
+                 (!plan::choosesMemories(parameter) || label.memories == memories) &&
                  (!parameter.getTrainable() || areEqual(getParts(label.copies), getParts(copies)));
         }))
       return std::nullopt;

@@ -573,19 +573,29 @@ CopyMemories plan::getCopyMemories(train::ParameterOp weight) {
           weight->hasAttr(kUpdatesOnDeviceAttr)};
 }
 
-/// Labels the parameters that the search may keep on the host with what it chose.
+bool plan::choosesMemories(train::ParameterOp weight) {
+  return weight->hasAttr(kMayOffloadAttr) || getStateMemory(weight) != MemoryKind::device;
+}
+
+/// Labels the parameters with the memories that the search chose, and with where it updates what the host holds.
 static void applyMemories(ModuleOp module, const StrategyChoice &choice) {
   for (auto parameter : module.getOps<train::ParameterOp>()) {
-    if (!parameter->removeAttr(kMayOffloadAttr))
+    bool choosesAll = parameter->removeAttr(kMayOffloadAttr) != nullptr;
+    auto found = choice.memories.find(parameter.getSymNameAttr());
+    if (found == choice.memories.end())
       continue;
-    CopyMemories memories = choice.memories.lookup(parameter.getSymNameAttr());
+    const CopyMemories &memories = found->second;
+    if (memories.updatesOnDevice)
+      parameter->setAttr(kUpdatesOnDeviceAttr, UnitAttr::get(module.getContext()));
+    else
+      parameter->removeAttr(kUpdatesOnDeviceAttr);
+    if (!choosesAll)
+      continue;
     for (auto [attribute, memory] : {std::pair(kStateMemoryAttr, memories.state),
                                      {kGradientMemoryAttr, memories.gradient},
                                      {kComputeMemoryAttr, memories.compute}})
       if (memory != MemoryKind::device)
         parameter->setAttr(attribute, MemoryKindAttr::get(module.getContext(), memory));
-    if (memories.updatesOnDevice)
-      parameter->setAttr(kUpdatesOnDeviceAttr, UnitAttr::get(module.getContext()));
   }
 }
 

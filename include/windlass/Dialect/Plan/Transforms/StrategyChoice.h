@@ -52,13 +52,17 @@ struct CopyMemories {
 /// Returns the memories in which the labels of a weight place its copies.
 CopyMemories getCopyMemories(train::ParameterOp weight);
 
+/// Whether a search decides something of these memories: all of them, of a weight marked `plan.may_offload`, or where
+/// the update runs, of one whose state is not on the device.
+bool choosesMemories(train::ParameterOp weight);
+
 struct StrategyChoice {
   MeshAttr mesh;
   /// The copies of parameters, by symbol; for parameters without an entry they follow from `shardedCopies` and the
   /// pins.
   llvm::DenseMap<mlir::StringAttr, ParameterLayouts> parameters;
-  /// The memories of the copies, by symbol, of parameters marked `plan.may_offload`; where there is no entry, all are
-  /// on the device.
+  /// The memories of the copies, by symbol, of parameters for which `choosesMemories`. Where there is no entry, all
+  /// copies of those marked `plan.may_offload` are on the device, and others are updated where their state is.
   llvm::DenseMap<mlir::StringAttr, CopyMemories> memories;
   ShardedCopies shardedCopies;
   /// The function that splits operators over the model axes; null: only pins split operators over them.
