@@ -2,6 +2,7 @@
 
 #include "StepCosts.h"
 
+#include "windlass/Dialect/Train/IR/Optimizers.h"
 #include "windlass/Support/TensorBytes.h"
 
 using namespace mlir;
@@ -155,9 +156,14 @@ void ParameterCosts::addUpdate(const ParameterLabel &label, ParameterTimes &time
     return addUpdateOfHost(label, times);
   plan::LayoutAttr master = label.copies.master;
   std::optional<OperatorWork> average = getAverageWork(master);
-  times.exposed =
-      toCost(1, costs.getPicoseconds(getUpdateWork(label)) + (average ? costs.getPicoseconds(*average) : 0));
-  if (label.memories.state == plan::MemoryKind::device)
+  OperatorWork update = getUpdateWork(label);
+  bool isHere = label.memories.state == plan::MemoryKind::device;
+  // Several small parameters are updated by one command.
+  bool isJoined = isHere && costs.overlapsCollectives() &&
+                  label.copies.master.getLocalType(traits.type, mesh).getNumElements() <= train::kMostJoinedElements;
+  int64_t updated = isJoined ? costs.getLeastPicoseconds(update, /*hasLaunch=*/false) : costs.getPicoseconds(update);
+  times.exposed = toCost(1, updated + (average ? costs.getPicoseconds(*average) : 0));
+  if (isHere)
     return;
   // All of it comes from the host and goes back there; a disk has it before and behind.
   int64_t state = getStateBytes(label), gradient = addsOnHost(label) ? getBytes(master, getGradientType(label)) : 0,

@@ -1,6 +1,7 @@
 #include "windlass/Dialect/Sched/Analysis/CommandMoves.h"
 #include "windlass/Dialect/Sched/IR/Updates.h"
 #include "windlass/Dialect/Sched/Transforms/Passes.h"
+#include "windlass/Dialect/Train/IR/Optimizers.h"
 
 using namespace mlir;
 using namespace windlass;
@@ -10,10 +11,6 @@ namespace windlass::sched {
 #define GEN_PASS_DEF_JOINUPDATES
 #include "windlass/Dialect/Sched/Transforms/Passes.h.inc"
 } // namespace windlass::sched
-
-/// The most elements of one step. Its work then takes long compared with a launch, and a measurement of it needs little
-/// memory.
-static constexpr int64_t kMostElements = int64_t(1) << 22;
 
 static bool isSquareSum(LaunchOp launch) { return launch.getKernel() == KernelKind::square_sum; }
 
@@ -76,7 +73,7 @@ private:
              llvm::all_of(launch->getOperands(), isDenseFloat);
     std::optional<UpdateOperands> its = getUpdateOperands(launch);
     return its && its->parameters < launch.getRow().operands.mostParameters && its->parameters == 1 &&
-           typeOf(launch.getIns()[0]).getNumElements() <= kMostElements &&
+           typeOf(launch.getIns()[0]).getNumElements() <= train::kMostJoinedElements &&
            llvm::all_of(launch.getIns(), isDenseFloat) &&
            llvm::all_of(launch.getOuts(), [](Value buffer) { return typeOf(buffer).getLayout().isIdentity(); });
   }
@@ -111,7 +108,7 @@ private:
     const OperandCounts &operands = first.getRow().operands;
     if (isSquareSum(first))
       return group.commands.size() == operands.most;
-    return group.commands.size() == operands.mostParameters || group.elements + elements > kMostElements;
+    return group.commands.size() == operands.mostParameters || group.elements + elements > train::kMostJoinedElements;
   }
 
   void add(LaunchOp launch, ArrayRef<Extent> read, ArrayRef<Extent> written) {

@@ -51,6 +51,10 @@ std::optional<std::pair<llvm::StringRef, double>> parseScale(llvm::StringRef tex
 /// Whether the operator is the step of an optimizer, or of a moving average of weights.
 bool isOptimizerStep(mlir::Operation *op);
 
+/// The most elements of parameters that one command updates together. Its work then takes long compared with a launch,
+/// and a measurement of it needs little memory.
+constexpr int64_t kMostJoinedElements = int64_t(1) << 22;
+
 } // namespace windlass::train
 
 #endif
