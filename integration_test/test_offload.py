@@ -118,6 +118,18 @@ class LevelsTest(OffloadCase):
         self.check(self.setup_of_model(self.model('gpt', layers=4), positions=2, schedule='interleaved', chunks=4, ranks=(1,), clip=False))
 
 
+class RandomPlansTest(OffloadCase):
+    def test_commands_are_ordered(self):
+        """Random plans, of which half have some states elsewhere, updated there or on the device: no command begins before what it needs (sched-verify-commands)."""
+        model = self.model('gpt', layers=3)
+        opt = common.WINDLASS.parent / 'windlass-opt'
+        for ranks, flags in ((4, ('--optimizer', 'sgd')), (2, ('--optimizer', 'adamw', '--clip')), (1, ('--optimizer', 'adamw'))):
+            for seed in range(1, 41):
+                with self.subTest(ranks=ranks, flags=flags, seed=seed):
+                    outcome = common.run([opt, '--random-plan', model, '--cluster', f'cpu:{ranks}', '--seed', seed, '--micro-batches', 4, *flags, '-o', self.folder / 'random.json'])
+                    self.assertEqual(outcome.code, 0, outcome.err)
+
+
 class PlanTest(OffloadCase):
     def plan(self, model, *flags):
         path = self.folder / 'plan.json'
@@ -492,8 +504,8 @@ class ProgramsTest(OffloadCase):
 if __name__ == '__main__':
     part = sys.argv.pop(1) if sys.argv[1:2] in (['programs'], ['all']) else 'levels'
     ALL = part == 'all'
-    kept = ('LevelsTest', 'PlanTest') if part == 'levels' else ('ProgramsTest',)
-    for name in ('LevelsTest', 'PlanTest', 'ProgramsTest'):
+    kept = ('LevelsTest', 'RandomPlansTest', 'PlanTest') if part == 'levels' else ('ProgramsTest',)
+    for name in ('LevelsTest', 'RandomPlansTest', 'PlanTest', 'ProgramsTest'):
         if name not in kept:
             del globals()[name]
     common.main()

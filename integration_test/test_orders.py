@@ -24,6 +24,7 @@ PROGRAMS = (
     ('mlp', 20, ('--cluster', 'h200:1', '--strategy', 'ddp', '--clip'), ('--graphs', 'on')),
     ('gpt2-tiny', 20, ('--cluster', 'h200:2', '--strategy', 'zero3', '--precision', 'bf16'), ()),
     ('gpt2-tiny', 20, ('--cluster', 'h200:2', '--strategy', 'megatron', '--precision', 'f16'), ()),
+    ('gpt2-tiny', 20, ('--cluster', 'h200:2', '--strategy', 'dos=1', '--precision', 'bf16'), ()),
     ('block', 1000, ('--cluster', 'h200:1', '--strategy', 'ddp', '--precision', 'bf16'), ()),
     ('gpt2-tiny', 5, ('--cluster', 'h200:2', '--strategy', 'ddp', '--stages', '2', '--micro-batches', '4'), ('--micro-batches', '4')),
 )

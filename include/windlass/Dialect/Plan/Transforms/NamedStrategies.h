@@ -59,8 +59,8 @@ struct StrategyTerms {
   const NamedStrategy *data = nullptr, *model = nullptr;
   /// The number of ranks of each; 1 where the term is absent.
   int64_t dataRanks = 1, modelRanks = 1;
-  /// The share of the optimizer's state that stays on the device, or one of how many subgroups it updates, where the
-  /// data's term takes one of them.
+  /// The share of the optimizer's state that stays on the device, or the number of subgroups of which the device updates
+  /// one, where the data's term takes such a number.
   double share = 0;
   int64_t stride = 0;
 

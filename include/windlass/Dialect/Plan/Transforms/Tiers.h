@@ -11,8 +11,8 @@ namespace windlass::plan {
 
 /// What a rule is told about the device besides the module.
 struct TierFacts {
-  /// The number of rules that take one: the share of the optimizer's state that stays on the device, from 0 to 1, or
-  /// one of how many subgroups the device updates.
+  /// The strategy's number, of rules that take one: the share of the optimizer's state that stays on the device, from 0
+  /// to 1, or the number of subgroups of which the device updates one.
   double share = 0;
   int64_t stride = 0;
   /// The number of ranks that share the data.
