@@ -17,9 +17,12 @@ import os
 import pathlib
 import re
 import shutil
+import signal
+import subprocess
 import sys
 import sysconfig
 import tempfile
+import time
 import unittest
 
 import onnx
@@ -192,6 +195,26 @@ class Emulated(EmulatedCase):
         self.assertEqual(set(json.loads(planned['h200:1', 'tf32'].out)['seconds_by_source']), {'measured'})
         self.assertIn('analytic', json.loads(planned['h200:1', 'f32'].out)['seconds_by_source'])  # nor of products in f32
         self.check_chosen_products(model, made)
+        self.check_killed_measurements(project, model, made)
+
+    def check_killed_measurements(self, project, model, whole):
+        """A measuring program that is killed leaves no file, or one that plans take, whenever that happens."""
+        left, begin = self.folder / 'left.json', time.monotonic()
+        words = [project / 'run.sh', '-o', left, '--threads', 1]
+        self.succeed(words)
+        taken, counts = time.monotonic() - begin, []
+        for part in range(1, 9):
+            left.unlink(missing_ok=True)
+            process = subprocess.Popen([str(word) for word in words], stderr=subprocess.DEVNULL, start_new_session=True)
+            time.sleep(taken * part / 9)
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            if left.exists():
+                counts.append(len(json.loads(left.read_text())['commands']))
+                outcome = common.windlass('plan', model / 'model.onnx', '--cluster', 'h200:1', '--precision', 'tf32', '--strategy', 'ddp', '--costs', left)
+                self.assertEqual(outcome.code, 0, outcome.err)
+        print(f'measuring programs that were killed left {counts} of {len(whole["commands"])} commands')
+        self.assertTrue(any(0 < count < len(whole['commands']) for count in counts), counts)
 
     def check_chosen_products(self, model, profile):
         """A program computes products as a profile says, where it is of the same device and library, and says so."""
