@@ -133,7 +133,7 @@ class PackTest(unittest.TestCase):
         done, rows = self.check('--emulated', 'mlp-f32', **environment)
         self.assertEqual(done.returncode, 1, done.stdout)
         self.assertEqual({name for name, result in rows.items() if result.startswith('FAIL')}, {'parity mlp-f32', 'parity mlp-f32-ranks2'})
-        # What passed before is not run again, what failed is.
+        # A row that passed in an earlier call is not run again.
         self.assertEqual(rows['conformance'], 'ok (in an earlier call)')
         path.write_text(whole)
         done, rows = self.check('--emulated', 'mlp', **environment)
