@@ -136,7 +136,12 @@ OperatorWork ParameterCosts::getSquaresWork(plan::LayoutAttr gradient, const Par
 static int64_t getPicoseconds(const std::optional<Cost> &cost) { return cost ? cost->picoseconds : 0; }
 
 int64_t ParameterCosts::getCopyPicoseconds(int64_t bytes) const {
-  return getPicoseconds(costs.getCopyCost(static_cast<double>(bytes)));
+  return bytes > 0 ? getPicoseconds(costs.getCopyCost(static_cast<double>(bytes))) : 0;
+}
+
+int64_t ParameterCosts::getDiskPicoseconds(const ParameterLabel &label) const {
+  bool isThere = label.memories.state == plan::MemoryKind::disk;
+  return isThere ? 2 * costs.getDiskCost(static_cast<double>(getStateBytes(label))).picoseconds : 0;
 }
 
 void ParameterCosts::addBesideUpdate(const UpdateWork &work, WindowKind window, ParameterTimes &times) const {
@@ -167,14 +172,10 @@ void ParameterCosts::addUpdate(const ParameterLabel &label, ParameterTimes &time
     return;
   // All of it comes from the host and goes back there; a disk has it before and behind.
   int64_t state = getStateBytes(label), gradient = addsOnHost(label) ? getBytes(master, getGradientType(label)) : 0,
-          weight = isFetched(label) && !isOwnMaster(label) ? getBytes(master, traits.computeType) : 0,
-          disk = label.memories.state == plan::MemoryKind::disk
-                     ? 2 * costs.getDiskCost(static_cast<double>(state)).picoseconds
-                     : 0;
+          weight = isFetched(label) && !isOwnMaster(label) ? getBytes(master, traits.computeType) : 0;
   int64_t copiedState = getCopyPicoseconds(state);
-  addBesideUpdate({std::max(copiedState + (gradient > 0 ? getCopyPicoseconds(gradient) : 0), disk),
-                   copiedState + (weight > 0 ? getCopyPicoseconds(weight) : 0), 0,
-                   static_cast<double>(2 * state + gradient + weight)},
+  addBesideUpdate({std::max(copiedState + getCopyPicoseconds(gradient), getDiskPicoseconds(label)),
+                   copiedState + getCopyPicoseconds(weight), 0, static_cast<double>(2 * state + gradient + weight)},
                   WindowKind::update, times);
 }
 
@@ -193,23 +194,20 @@ void ParameterCosts::addUpdateOfHost(const ParameterLabel &label, ParameterTimes
     update.bytes += getConversionWork(master).bytes;
   int64_t computed = getPicoseconds(costs.getHostCost("", update)),
           there = addsOnHost(label) ? 0 : getBytes(master, traits.sentType),
-          back = isFetched(label) ? 0 : getBytes(master, traits.computeType),
-          disk = label.memories.state == plan::MemoryKind::disk // read and written
-                     ? 2 * costs.getDiskCost(static_cast<double>(getStateBytes(label))).picoseconds
-                     : 0;
-  addBesideUpdate({back > 0 ? getCopyPicoseconds(back) : 0, there > 0 ? getCopyPicoseconds(there) : 0,
-                   std::max(computed, disk), update.bytes + static_cast<double>(there + back)},
+          back = isFetched(label) ? 0 : getBytes(master, traits.computeType);
+  addBesideUpdate({getCopyPicoseconds(back), getCopyPicoseconds(there), std::max(computed, getDiskPicoseconds(label)),
+                   update.bytes + static_cast<double>(there + back)},
                   runsEarly() ? WindowKind::lastBackward : WindowKind::update, times);
 }
 
 void ParameterCosts::addHostSquares(const ParameterLabel &label, ParameterTimes &times) const {
   OperatorWork squares = getSquaresWork(label.copies.gradient, label);
   int64_t onHost = toCost(1, getPicoseconds(costs.getHostCost("", squares)));
-  if (!traits.squaresEarly)
+  if (!traits.squaresEarly) {
     times.exposed += onHost;
-  else if (squaresOnDevice())
+  } else if (squaresOnDevice()) {
     times.exposed += toCost(1, costs.getPicoseconds(squares));
-  else {
+  } else {
     times.computed[WindowKind::lastBackward] += onHost;
     times.hostMemory[WindowKind::lastBackward] += toCost(1, costs.getHostMemoryPicoseconds(squares.bytes));
   }

@@ -16,7 +16,7 @@ namespace windlass::planner {
 struct ParameterLabel {
   plan::LayoutAttr read;
   plan::ParameterLayouts copies;
-  /// Where the copies are, and whether the update runs there or on the device.
+  /// The memories of the copies, and whether a state in another memory comes to the device for its update.
   plan::CopyMemories memories = {};
 
   /// Whether data-parallel ranks shard the compute copy, in whichever memory it is.
@@ -155,11 +155,11 @@ private:
   bool isOwnMaster(const ParameterLabel &label) const;
   /// Returns the bytes on a rank of the optimizer's state and of the master copy that is with it.
   int64_t getStateBytes(const ParameterLabel &label) const;
-  /// Returns the time of a copy between the host and the device; 0 where nothing is known about their link.
+  /// Returns the time of a copy between the host and the device; 0 for no bytes, or where nothing is known about their
+  /// link.
   int64_t getCopyPicoseconds(int64_t bytes) const;
-  int64_t getCopyPicoseconds(plan::LayoutAttr layout, mlir::RankedTensorType type) const {
-    return getCopyPicoseconds(getBytes(layout, type));
-  }
+  /// Returns the time in which an update reads and writes the state on the disk; 0 where it is not there.
+  int64_t getDiskPicoseconds(const ParameterLabel &label) const;
   /// Whether the gradient is accumulated on the host. Labels do not say over which axes operators leave partial sums;
   /// those over axes of the model are taken for none.
   bool addsOnHost(const ParameterLabel &label) const;
@@ -176,7 +176,8 @@ private:
   mlir::RankedTensorType getReadGradientType(const ParameterLabel &label) const;
   /// Returns the work of moving its average; none where it has none.
   std::optional<OperatorWork> getAverageWork(plan::LayoutAttr master) const;
-  /// What an update has to do beside the device: picoseconds of each stream, and bytes of the host's memory.
+  /// What an update has to do beside the device: picoseconds of each stream, and the bytes that it reads and writes in
+  /// the host's memory.
   struct UpdateWork {
     int64_t toDevice = 0, toHost = 0, onHost = 0;
     double bytes = 0;
@@ -187,7 +188,7 @@ private:
   void addUpdateOfHost(const ParameterLabel &label, ParameterTimes &times) const;
   /// Returns the work of the update with that of moving its average.
   OperatorWork getStateUpdateWork(const ParameterLabel &label) const;
-  /// Returns lower bounds of what the update takes besides the device, where that memory does not hold the state.
+  /// Returns lower bounds of what the update takes besides the device, of a label whose state is in another memory.
   LeastHostTimes getLeastHostTimes(const ParameterLabel &label) const;
   /// The least nanoseconds of a copy between the host and the device, and those for which it has the host's memory to
   /// itself.

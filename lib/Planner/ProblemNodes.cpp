@@ -69,12 +69,14 @@ std::optional<search::Solution> ProblemNodes::encode(const plan::StrategyChoice 
       return std::array{its.compute, plan::dropUnreduced(its.gradient), its.master};
     };
     auto chosen = choice.memories.find(parameter.getSymNameAttr());
-    plan::CopyMemories memories = chosen != choice.memories.end()             ? chosen->second
-                                  : parameter->hasAttr(plan::kMayOffloadAttr) ? plan::CopyMemories()
-                                                                              : plan::getCopyMemories(parameter);
+    plan::CopyMemories memories = chosen != choice.memories.end() ? chosen->second : plan::getCopyMemories(parameter);
+    bool choosesAll = parameter->hasAttr(plan::kMayOffloadAttr);
+    // Otherwise memories are wishes, which a plan need not have met.
+    auto areChosen = [&](const plan::CopyMemories &its) {
+      return choosesAll ? its == memories : its.updatesOnDevice == memories.updatesOnDevice;
+    };
     if (!place(ofParameter(group), labels.ofParameter(group), [&](const ParameterLabel &label) {
-          return plan::haveSameParts(label.read, read, mesh) &&
-                 (!plan::choosesMemories(parameter) || label.memories == memories) &&
+          return plan::haveSameParts(label.read, read, mesh) && areChosen(label.memories) &&
                  (!parameter.getTrainable() || areEqual(getParts(label.copies), getParts(copies)));
         }))
       return std::nullopt;

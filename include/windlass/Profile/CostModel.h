@@ -113,8 +113,7 @@ public:
   /// Returns the share of the rate of the host's memory, of the part of one device, that something uses which moves
   /// `bytes` there in that time; 0 where the cluster does not state the rate, and for ranks on processors.
   double getHostMemoryShare(double bytes, int64_t picoseconds) const;
-  /// Returns the time for which nothing else uses that memory where something moves `bytes` there at its full rate; 0 as
-  /// above.
+  /// Returns the time in which that memory moves `bytes` at its full rate; 0 as above.
   int64_t getHostMemoryPicoseconds(double bytes) const;
   int64_t countTiers() const;
 

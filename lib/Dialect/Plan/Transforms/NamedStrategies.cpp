@@ -65,9 +65,9 @@ llvm::ArrayRef<NamedStrategy> plan::getNamedStrategies() {
        kZero2, /*splitModel=*/nullptr, /*isCompared=*/false, /*lastResort=*/0, /*measuredAs=*/{"zero2"},
        /*checkModel=*/nullptr, TierRule{Offload::gradients, keepShare, TierMeasure::nothing, TierNumber::share}},
       {"dos",
-       "is Deep Optimizer States: `zero3` whose gradients, masters and optimizer's state are in the host's memory; of "
-       "subgroups of 100 million elements for each rank, in call order, the device updates every Kth, for which its "
-       "state comes to the device and goes back, and the host the others",
+       "is Deep Optimizer States: `zero3` whose gradients, masters and optimizer's state are in the host's memory, in "
+       "subgroups of 100 million elements for each rank in call order; the host updates them, except every Kth "
+       "subgroup, whose state comes to the device, is updated there and goes back",
        kZero3, /*splitModel=*/nullptr, /*isCompared=*/false, /*lastResort=*/0, /*measuredAs=*/{"zero3"},
        /*checkModel=*/nullptr,
        TierRule{Offload::gradients, updateEveryKthOnDevice, TierMeasure::nothing, TierNumber::stride}},

@@ -52,6 +52,7 @@ void plan::applyOffload(ModuleOp module, Offload offload) {
     }
     if (offload == Offload::disk && parameter.getTrainable())
       parameter->setAttr(kStateMemoryAttr, MemoryKindAttr::get(module.getContext(), MemoryKind::disk));
+    parameter->removeAttr(kUpdatesOnDeviceAttr);
     parameter->removeAttr(kMayOffloadAttr);
     if (offload == Offload::some && parameter.getTrainable())
       parameter->setAttr(kMayOffloadAttr, UnitAttr::get(module.getContext()));

@@ -229,7 +229,7 @@ void scheduler::enter() {
 
 } // namespace
 
-/// What the process has given to devices; said at its end where WINDLASS_EMULATED_COUNT is set.
+/// What the process has given to devices, which is printed at its end where WINDLASS_EMULATED_COUNT is set.
 struct given_counts {
   std::atomic<long long> launches{0}, copies{0}, fills{0};
   ~given_counts() {
